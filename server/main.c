@@ -135,7 +135,7 @@ static void reload_rules(struct reload *reload)
 	}
 	reload->access = read_access(reload->rules->path);
 	if (reload->access)
-		daemon_run_exclusive(reload->daemon, &reload->job);
+		daemon_run_exclusive_job(reload->daemon, &reload->job);
 	else
 		log_event(LOG_LEVEL_ERROR, "access-refused", NULL,
 		          "the access rules from before stay in force");
@@ -146,7 +146,7 @@ static void reload_tls(const struct reload *reload)
 	if (read_tls(reload->daemon, reload->config) < 0) {
 		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL,
 		          "the TLS files from before stay in use");
-		daemon_check_expiry(reload->daemon);
+		daemon_check_expiry_dates(reload->daemon);
 	} else if (reload->daemon->tls)
 		log_event(LOG_LEVEL_INFO, "tls-files", NULL,
 		          "new connections use the TLS files as they are now");
@@ -158,7 +158,7 @@ static void on_hangup(evutil_socket_t number, short what, void *arg)
 
 	(void)number;
 	(void)what;
-	if (daemon_defer_event(reload->daemon, reload->event))
+	if (daemon_defer_event_until_no_jobs(reload->daemon, reload->event))
 		return;
 	log_event(LOG_LEVEL_INFO, "reload", NULL,
 	          "SIGHUP: reading the access rules and the TLS files again. All other options "
@@ -351,7 +351,7 @@ static int load_images(struct daemon *daemon, struct progress *progress,
 
 	if (tick)
 		event_add(tick, &often);
-	daemon_run_to_end(daemon, &loading.job);
+	daemon_run_job_to_end(daemon, &loading.job);
 	if (tick)
 		event_free(tick);
 	if (loading.loaded > 0)
@@ -382,9 +382,9 @@ static int write_spills(struct stores *stores, const struct config *config)
 /* Sets up what needs no images, so that mistakes are reported before these are loaded. */
 static int set_up(struct daemon *daemon, const struct config *config)
 {
-	daemon_set_connections(daemon, config->max_connections);
+	daemon_set_max_connections(daemon, config->max_connections);
 	daemon->unix_mode = config->unix_mode;
-	daemon->exposed = config->exposed;
+	daemon->allows_exposed_plaintext = config->allows_exposed_plaintext;
 	if (read_tls(daemon, config) < 0)
 		return -1;
 	if (start_rdma(daemon, config) < 0 || lanes_open(daemon, config->threads) < 0)
@@ -406,7 +406,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		          "perseasd %s has started and keeps %llu bytes of images in %s",
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
 		          config->memory_dir);
-		memory_file_log_uncounted(memory);
+		memory_file_log_charged_to_other_cgroups(memory);
 		/* Processes may still have memory that an earlier daemon shared with them. */
 		daemon_start_excess_checks(daemon);
 		ret = serve_until_signal(daemon, config, rules);
@@ -485,8 +485,8 @@ static int run_memory(const struct config *config)
 	if (!memory)
 		return fail_start(why);
 	if (config->has_boot_id)
-		memory_file_set_boot(memory, config->boot_id);
-	memory_file_leave_descriptors(memory, config->max_connections + FILES_KEPT);
+		memory_file_set_boot_id(memory, config->boot_id);
+	memory_file_leave_descriptors_to_others(memory, config->max_connections + FILES_KEPT);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;
@@ -534,7 +534,7 @@ static int take_sockets(struct config *config)
 	config->activated_count = activation_take(config->activated, why, sizeof(why));
 	if (config->activated_count < 0)
 		fail_start(why);
-	if (config->activated_count > 0 && config->endpoint_default)
+	if (config->activated_count > 0 && config->is_default_endpoint)
 		config->endpoint_count = 0;
 	return config->activated_count;
 }
@@ -585,7 +585,7 @@ int main(int argc, char **argv)
 	log_init(config.log_level, config.log_format);
 	if (config.check)
 		return check_files(&config);
-	log_set_journal(config.journal);
+	log_set_journal(config.journal_socket);
 	if (take_sockets(&config) < 0)
 		return 1;
 	set_name(&config);

@@ -55,7 +55,7 @@ static int collect_word(struct ps_reader *reader, const char *word)
 
 /* Stops reading options at the program that perseas run starts, and keeps that program's command
  * line. */
-static bool take_program(struct ps_reader *reader, char *const *rest)
+static bool take_command_words(struct ps_reader *reader, char *const *rest)
 {
 	struct ps_args *args = reader->into;
 
@@ -101,7 +101,8 @@ static enum ps_exit set_heap(struct ps_args *args, const char *word)
 
 /* Stores the word as `place`, a letter of verb->words, says. Clears *taken if the word belongs to
  * the next letter. */
-static enum ps_exit set_word(struct ps_args *args, char place, const char *word, bool *taken)
+static enum ps_exit set_argument_of_word(struct ps_args *args, char place, const char *word,
+                                         bool *taken)
 {
 	struct ps_error error;
 
@@ -110,7 +111,7 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 	case 's':
 		return set_store(args, word);
 	case 'f':
-		args->file = word;
+		args->snapshot_file = word;
 		return PS_EXIT_OK;
 	case 'm':
 		*taken = !args->mirrors;
@@ -138,7 +139,7 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 
 /* Returns true if word i is not the list of mirrors, because the command line leaves the list to
  * the environment. This is possible before a change of the roster, and before a standby's name. */
-static bool is_mirror_list_left_out(const struct ps_args *args, unsigned i)
+static bool is_word_after_left_out_list(const struct ps_args *args, unsigned i)
 {
 	const unsigned words = args->word_count - i;
 	const char *usual = getenv(PS_MIRRORS_VARIABLE);
@@ -161,10 +162,10 @@ static enum ps_exit assign_words(struct ps_args *args)
 		bool taken;
 		enum ps_exit wrong;
 
-		if ((*place == 'm' && is_mirror_list_left_out(args, i)) ||
-		    (*place == 's' && args->all))
+		if ((*place == 'm' && is_word_after_left_out_list(args, i)) ||
+		    (*place == 's' && args->all_stores))
 			place++;
-		wrong = set_word(args, *place++, args->words[i], &taken);
+		wrong = set_argument_of_word(args, *place++, args->words[i], &taken);
 		if (wrong)
 			return wrong;
 		i += taken;
@@ -184,8 +185,8 @@ static void fill_in_defaults(struct ps_args *args)
 	else if (strchr(args->verb->required_letters, 'M') && !args->mirrors)
 		args->mirrors = "127.0.0.1:" PS_PORT;
 	args->is_default_list = !named && args->mirrors;
-	if (!args->from && !args->check_file)
-		args->from = args->mirrors;
+	if (!args->from_mirror && !args->check_file)
+		args->from_mirror = args->mirrors;
 }
 
 /* Returns PS_EXIT_USAGE, with a complaint, if an option or a missing word does not fit the verb. */
@@ -198,10 +199,10 @@ static enum ps_exit args_check(const struct ps_args *args, uint64_t given)
 			return ps_complain(PS_EXIT_USAGE,
 			                   "%s takes no --%s; perseas %s --help says what it takes",
 			                   verb->name, ps_command_options.rows[i].name, verb->name);
-	if (strchr(verb->required_letters, 'f') && !args->file)
+	if (strchr(verb->required_letters, 'f') && !args->snapshot_file)
 		return ps_complain(PS_EXIT_USAGE, "which file? usage: perseas %s %s", verb->name,
 		                   verb->usage);
-	if (strchr(verb->required_letters, 's') && !args->store && !args->all)
+	if (strchr(verb->required_letters, 's') && !args->store && !args->all_stores)
 		return ps_complain(PS_EXIT_USAGE, "which store? usage: perseas %s %s", verb->name,
 		                   verb->usage);
 	if (strchr(verb->required_letters, 'm') && !args->mirrors)
@@ -221,7 +222,7 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		.why = why,
 		.size = sizeof(why),
 		.take_word = collect_word,
-		.take_rest = take_program,
+		.take_rest = take_command_words,
 	};
 	enum ps_exit wrong;
 

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <sys/random.h>
 
-static double us_of(uint64_t ns)
+static double us_of_ns(uint64_t ns)
 {
 	return (double)ns / 1000;
 }
@@ -26,15 +26,15 @@ static void print_mirrors(perseas_t *p, unsigned count)
 {
 	struct ps_table table = { 0 };
 
-	ps_table_heads(&table, "MIRROR|OVER|");
+	ps_table_add_heads(&table, "MIRROR|OVER|");
 	for (unsigned i = 0; i < count; i++) {
 		struct perseas_mirror_stat mirror;
 
 		if (perseas_mirror_stat(p, i, &mirror))
 			continue;
-		ps_table_cell(&table, 0, "%s", mirror.address);
-		ps_table_cell(&table, 1, "%s", mirror.fabric);
-		ps_table_cell(&table, 2, "%s", mirror.trouble);
+		ps_table_set_cell(&table, 0, "%s", mirror.address);
+		ps_table_set_cell(&table, 1, "%s", mirror.fabric);
+		ps_table_set_cell(&table, 2, "%s", mirror.trouble);
 	}
 	ps_table_print(&table, stdout);
 }
@@ -45,16 +45,17 @@ static void print_sizes(const struct ps_bench *bench)
 	struct ps_table table = { 0 };
 	char text[PS_SIZE_TEXT];
 
-	ps_table_heads(&table, "COMMIT OF|RATE /S|P50 US|P99 US|P99.9 US|MAX US");
+	ps_table_add_heads(&table, "COMMIT OF|RATE /S|P50 US|P99 US|P99.9 US|MAX US");
 	for (unsigned i = 0; i < bench->size_count; i++) {
 		const struct ps_bench_size *size = &bench->sizes[i];
 
-		ps_table_cell(&table, 0, "%s", ps_size_text(text, size->bytes));
-		ps_table_cell(&table, 1, "%.0f", commit_rate(size));
+		ps_table_set_cell(&table, 0, "%s", ps_size_text(text, size->bytes));
+		ps_table_set_cell(&table, 1, "%.0f", commit_rate(size));
 		for (unsigned k = 0; k < 3; k++)
-			ps_table_cell(&table, 2 + k, "%.1f",
-			              us_of(ps_histogram_percentile(&size->commits, percents[k])));
-		ps_table_cell(&table, 5, "%.1f", us_of(size->commits.max));
+			ps_table_set_cell(&table, 2 + k, "%.1f",
+			                  us_of_ns(ps_histogram_percentile(&size->commits,
+			                                                   percents[k])));
+		ps_table_set_cell(&table, 5, "%.1f", us_of_ns(size->commits.max));
 	}
 	printf("\n");
 	ps_table_print(&table, stdout);
@@ -100,10 +101,10 @@ static void size_json(struct ps_json *json, const struct ps_bench_size *size)
 	ps_json_real(json, "rate", commit_rate(size));
 	ps_json_begin(json, "commit", '{');
 	ps_json_number(json, "count", commits->total);
-	ps_json_real(json, "p50_us", us_of(ps_histogram_percentile(commits, 50)));
-	ps_json_real(json, "p99_us", us_of(ps_histogram_percentile(commits, 99)));
-	ps_json_real(json, "p99_9_us", us_of(ps_histogram_percentile(commits, 99.9)));
-	ps_json_real(json, "max_us", us_of(commits->max));
+	ps_json_real(json, "p50_us", us_of_ns(ps_histogram_percentile(commits, 50)));
+	ps_json_real(json, "p99_us", us_of_ns(ps_histogram_percentile(commits, 99)));
+	ps_json_real(json, "p99_9_us", us_of_ns(ps_histogram_percentile(commits, 99.9)));
+	ps_json_real(json, "max_us", us_of_ns(commits->max));
 	ps_json_end(json, '}');
 	ps_json_end(json, '}');
 }
@@ -143,7 +144,7 @@ static enum ps_exit bench_measure(struct ps_bench *bench)
 	return status;
 }
 
-static void name_store(char name[PS_NAME_MAX + 1])
+static void make_store_name(char name[PS_NAME_MAX + 1])
 {
 	uint64_t number;
 
@@ -171,7 +172,7 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 
 	if (args->is_default_list)
 		ps_announce(args->json, "no list is given: the commits load %s", args->mirrors);
-	name_store(store);
+	make_store_name(store);
 	ps_stop_catch();
 	rc = perseas_create(store, args->mirrors, &args->options);
 	if (rc)

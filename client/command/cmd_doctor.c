@@ -65,7 +65,7 @@ static const char *error_remedy(int code)
 }
 
 /* Finds images whose files were removed, so that the daemon has them in memory only. */
-static void look_at_files(const Perseas__ListReply *list, struct ps_finding *finding)
+static void check_missing_files(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	for (size_t i = 0; i < list->n_stores; i++) {
 		if (!*list->stores[i]->files_missing)
@@ -80,7 +80,7 @@ static void look_at_files(const Perseas__ListReply *list, struct ps_finding *fin
 }
 
 /* Finds images that the daemon refuses: they are listed as consistent, without a slot. */
-static void look_at_refused(const Perseas__ListReply *list, struct ps_finding *finding)
+static void check_refused_images(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__Header *header = list->stores[i]->header;
@@ -96,7 +96,7 @@ static void look_at_refused(const Perseas__ListReply *list, struct ps_finding *f
 }
 
 /* Finds images that the daemon set aside because they may be older than what they acknowledged. */
-static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding *finding)
+static void check_set_aside_images(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	for (size_t i = 0; i < list->n_set_aside; i++)
 		ps_finding_add(finding, ", has set aside %s", list->set_aside[i]->folder);
@@ -107,7 +107,7 @@ static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding 
 }
 
 /* Finds stores that can lose acknowledged commits with one mirror. */
-static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *finding)
+static void check_weak_acks(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	char text[PS_WEAK_ACKS_TEXT];
 
@@ -123,7 +123,7 @@ static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *find
 	}
 }
 
-static void look_at_mirror(struct ps_peers *peers, unsigned i, struct ps_finding *finding)
+static void check_mirror(struct ps_peers *peers, unsigned i, struct ps_finding *finding)
 {
 	const Perseas__ListReply *list = peers->replies[i] ? peers->replies[i]->list : NULL;
 	char used[PS_SIZE_TEXT];
@@ -146,16 +146,16 @@ static void look_at_mirror(struct ps_peers *peers, unsigned i, struct ps_finding
 		                  "first.",
 		                  perseas_version());
 	}
-	ps_peers_expiries(peers, i, &expiries);
-	look_at_acks(list, finding);
-	look_at_files(list, finding);
-	look_at_refused(list, finding);
-	look_at_set_aside(list, finding);
+	ps_peers_list_expiries(peers, i, &expiries);
+	check_weak_acks(list, finding);
+	check_missing_files(list, finding);
+	check_refused_images(list, finding);
+	check_set_aside_images(list, finding);
 	ps_finding_add_expiries(finding, &expiries, ps_env_clock_seconds(peers->env));
 }
 
 /* Looks at each mirror. A mirror that does not answer is a finding, not PS_EXIT_PARTLY. */
-static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args *args)
+static enum ps_exit check_mirrors(struct report *report, const struct ps_args *args)
 {
 	struct ps_peers peers;
 	enum ps_exit status = ps_peers_open(&peers, args->mirrors, &args->options);
@@ -167,7 +167,7 @@ static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args 
 		struct ps_finding finding;
 		char name[300];
 
-		look_at_mirror(&peers, i, &finding);
+		check_mirror(&peers, i, &finding);
 		snprintf(name, sizeof(name), "mirror %s", peers.addresses[i].text);
 		report_finding(report, name, &finding);
 	}
@@ -177,7 +177,7 @@ static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args 
 
 /* Reports when the TLS files that the command was given expire, also without mirrors. Reports
  * nothing without TLS. */
-static void look_at_certificates(struct report *report, const struct ps_args *args)
+static void check_certificates(struct report *report, const struct ps_args *args)
 {
 	struct ps_finding finding = { 0 };
 	struct ps_expiries expiries = { 0 };
@@ -188,7 +188,7 @@ static void look_at_certificates(struct report *report, const struct ps_args *ar
 
 	if (env) {
 		now_s = ps_env_clock_seconds(env);
-		ps_env_expiries(env, &expiries);
+		ps_env_list_expiries(env, &expiries);
 		env->ops->free(env);
 	}
 	if (error.code == PERSEAS_ETLS)
@@ -253,9 +253,9 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 		check->examine(&host, &finding);
 		report_finding(&report, check->name, &finding);
 	}
-	look_at_certificates(&report, args);
+	check_certificates(&report, args);
 	if (args->mirrors)
-		status = look_at_mirrors(&report, args);
+		status = check_mirrors(&report, args);
 	print_totals(&report);
 	if (status)
 		return status;

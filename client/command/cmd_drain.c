@@ -80,7 +80,7 @@ static void add_image(struct ps_drain *drain, const struct ps_images *images,
 {
 	struct ps_drain_image *image;
 
-	drain->images = ps_or_exit(
+	drain->images = ps_exit_if_null(
 		realloc(drain->images, (drain->count + 1) * sizeof(*drain->images)));
 	image = &drain->images[drain->count++];
 	*image = (struct ps_drain_image){ .status = images->newest ? images->newest : status };
@@ -97,7 +97,8 @@ static enum ps_exit find_stores_of_gone(struct ps_drain *drain)
 	unsigned run;
 
 	for (unsigned i = 0; !status && i < drain->entry_count; i += run) {
-		run = ps_fleet_count_store_entries(drain->entries + i, drain->entry_count - i);
+		run = ps_fleet_count_images_of_first_store(drain->entries + i,
+		                                           drain->entry_count - i);
 		ps_fleet_fill_images(&drain->fleet, drain->entries + i, run, false, &peers,
 		                     &images);
 		if (ps_fleet_is_image_unseen(&images, drain->gone))
@@ -114,7 +115,7 @@ static enum ps_exit list_stores_of_mirror(struct ps_drain *drain)
 	if (status)
 		return status;
 	list = drain->list->list;
-	drain->images = ps_or_exit(calloc(list->n_stores + 1, sizeof(*drain->images)));
+	drain->images = ps_exit_if_null(calloc(list->n_stores + 1, sizeof(*drain->images)));
 	drain->count = (unsigned)list->n_stores;
 	for (unsigned i = 0; i < drain->count; i++) {
 		const Perseas__Header *header = list->stores[i]->header;
@@ -130,7 +131,7 @@ static enum ps_exit list_stores_of_mirror(struct ps_drain *drain)
 static enum ps_exit survey_candidates(struct ps_drain *drain)
 {
 	const struct ps_args *args = drain->args;
-	enum ps_exit status = ps_survey_take(&drain->survey, args->mirrors, &args->options);
+	enum ps_exit status = ps_survey_ask_daemons(&drain->survey, args->mirrors, &args->options);
 	int self;
 
 	if (status)
@@ -246,7 +247,7 @@ static enum ps_exit count_images_left(struct ps_drain *drain, unsigned *left)
 
 /* Returns the worse of two results: NO if anything cannot be done, PARTLY if another run may do
  * it. */
-static enum ps_exit worse_of(enum ps_exit one, enum ps_exit other)
+static enum ps_exit worse_status(enum ps_exit one, enum ps_exit other)
 {
 	if (one == PS_EXIT_OK || other == PS_EXIT_OK)
 		return one == PS_EXIT_OK ? other : one;
@@ -267,12 +268,12 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 	unsigned left, named = 0;
 
 	for (unsigned i = 0; i < drain->count && !ps_stop_requested(); i++) {
-		status = worse_of(status, ps_drain_image(drain, &drain->images[i]));
+		status = worse_status(status, ps_drain_image(drain, &drain->images[i]));
 		print_image(drain, i);
 	}
 	counted = count_images_left(drain, &left);
 	if (!ps_stop_requested())
-		status = worse_of(status, ps_drain_check_named(drain, &named));
+		status = worse_status(status, ps_drain_check_unlisted_members(drain, &named));
 	if (drain->args->json)
 		print_json(drain, left, named);
 	else if (!counted)
@@ -281,22 +282,24 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 	if (ps_stop_requested())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal: run perseas drain again "
 		                                   "to go on");
-	return worse_of(status, counted);
+	return worse_status(status, counted);
 }
 
 enum ps_exit ps_verb_drain(const struct ps_args *args)
 {
-	struct ps_drain drain = { .args = args, .gone = args->gone ? args->members[0].text : NULL };
+	struct ps_drain drain = { .args = args,
+		                  .gone = args->is_gone_for_good ? args->members[0].text : NULL };
 	enum ps_exit status = ps_peers_open_one(&drain.mirror, args->members[0].text,
 	                                        &args->options);
 
 	if (status)
 		return status;
-	status = ps_fleet_ask(&drain.fleet, args->mirrors, &args->options);
+	status = ps_fleet_ask_daemons(&drain.fleet, args->mirrors, &args->options);
 	if (!status)
-		drain.entries = ps_fleet_entries(&drain.fleet, &drain.entry_count);
+		drain.entries = ps_fleet_list_images(&drain.fleet, &drain.entry_count);
 	if (!status)
-		status = args->gone ? find_stores_of_gone(&drain) : list_stores_of_mirror(&drain);
+		status = args->is_gone_for_good ? find_stores_of_gone(&drain)
+		                                : list_stores_of_mirror(&drain);
 	if (!status)
 		status = survey_candidates(&drain);
 	if (!status) {

@@ -56,7 +56,7 @@ static void print_image(const struct ps_images *images, unsigned i, const struct
 	char size[PS_SIZE_TEXT], id[PS_HEX_TEXT];
 	size_t segments;
 
-	if (!status && args->yes) {
+	if (!status && args->is_confirmed) {
 		printf("%s: deleted the damaged image of store '%s'\n", mirror, args->store);
 		return;
 	}
@@ -66,7 +66,7 @@ static void print_image(const struct ps_images *images, unsigned i, const struct
 	}
 	segments = ps_count_segments_without_parts(status->header);
 	printf("%s: %s the image %s of store '%s': %s, %zu segment%s, %s", mirror,
-	       args->yes ? "deleted" : "would delete",
+	       args->is_confirmed ? "deleted" : "would delete",
 	       ps_hex_text(id, status->header->image_id.data), args->store,
 	       ps_state_text(status->header->state), segments, ps_plural(segments),
 	       ps_size_text(size, status->bytes));
@@ -74,7 +74,7 @@ static void print_image(const struct ps_images *images, unsigned i, const struct
 		printf(", at epoch %" PRIu64 ", transaction %" PRIu64, status->slot->epoch,
 		       status->slot->seq);
 	printf("\n");
-	if (args->yes)
+	if (args->is_confirmed)
 		return;
 	warn_of_listed(images, args->store);
 	warn_of_fork(images, i, args->store);
@@ -124,7 +124,7 @@ static void print_images(const struct ps_images *images, uint32_t chosen,
 		}
 		if (list)
 			ps_json_begin(&json, NULL, '{');
-		image_json(&json, images, i, args->yes);
+		image_json(&json, images, i, args->is_confirmed);
 		if (list)
 			ps_json_end(&json, '}');
 	}
@@ -144,7 +144,8 @@ static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_images *
 	for (unsigned i = 0; i < peers->count; i++) {
 		if (!(*chosen >> i & 1))
 			continue;
-		ps_drop_ask(peers, store, i, images->told[i] ? images->told[i]->header : NULL);
+		ps_drop_ask_mirror(peers, store, i,
+		                   images->told[i] ? images->told[i]->header : NULL);
 		if (peers->replies[i])
 			continue;
 		*chosen &= ~(UINT32_C(1) << i);
@@ -192,7 +193,7 @@ static enum ps_exit drop_images(struct ps_peers *peers, const struct ps_images *
 	if (!any)
 		return ps_images_complain_absent(images, args->store);
 	chosen = choose_images(images, &status);
-	if (!args->yes) {
+	if (!args->is_confirmed) {
 		print_images(images, chosen, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
@@ -222,7 +223,8 @@ static void print_unfinished(const struct ps_args *args)
 /* Removes an unfinished store without asking: it holds nothing that was acknowledged. */
 static bool drop_unfinished(const struct ps_args *args)
 {
-	if (args->yes || !ps_unfinished_exists(args->store, args->mirrors, &args->options) ||
+	if (args->is_confirmed ||
+	    !ps_unfinished_exists(args->store, args->mirrors, &args->options) ||
 	    ps_unfinished_remove(args->store, args->mirrors, NULL, &args->options))
 		return false;
 	print_unfinished(args);

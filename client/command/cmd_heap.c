@@ -13,9 +13,9 @@
 
 struct heaps {
 	/* Must be the first member: is_wanted casts it to the whole struct. */
-	struct ps_copy_wish wish;
+	struct ps_live_copy_wish wish;
 	const struct ps_args *args;
-	struct ps_copy copy;
+	struct ps_live_copy copy;
 	struct ps_json *json; /* NULL: print text */
 	unsigned shown;
 };
@@ -55,8 +55,8 @@ static const Perseas__Segment *find_heap_segment(const Perseas__Header *header, 
 
 /* Returns true if the segment is named like the metadata of a heap that was asked for. Sets the
  * heap's name and the index of the extent. */
-static bool match_heap_name(const struct ps_args *args, const char *segment,
-                            char name[PS_HEAP_NAME + 1], unsigned *index)
+static bool is_metadata_of_heap(const struct ps_args *args, const char *segment,
+                                char name[PS_HEAP_NAME + 1], unsigned *index)
 {
 	const size_t length = parse_metadata_name(segment, index);
 
@@ -66,14 +66,14 @@ static bool match_heap_name(const struct ps_args *args, const char *segment,
 
 /* Accepts a metadata segment only if its size fits its extent: an application's segment may have
  * such a name, and any size. */
-static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *header,
+static bool is_wanted(const struct ps_live_copy_wish *wish, const Perseas__Header *header,
                       const Perseas__Segment *segment)
 {
 	const Perseas__Segment *data;
 	char name[PS_HEAP_NAME + 1];
 	unsigned index;
 
-	if (!match_heap_name(((const struct heaps *)wish)->args, segment->name, name, &index))
+	if (!is_metadata_of_heap(((const struct heaps *)wish)->args, segment->name, name, &index))
 		return false;
 	data = find_heap_segment(header, name, "heap", index);
 	return data && data->size && data->size % PS_CHUNK == 0 && data->size <= PS_EXTENT_MAX &&
@@ -82,7 +82,7 @@ static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *he
 
 /* Finds the extents 0, 1, … up to the first that is missing. Returns NULL, or what is wrong with
  * the last extent found. */
-static const char *find_extents(const struct ps_copy *copy, const char *heap,
+static const char *find_extents(const struct ps_live_copy *copy, const char *heap,
                                 struct ps_usage_extent extents[PS_HEAP_EXTENTS], unsigned *count)
 {
 	for (*count = 0; *count < PS_HEAP_EXTENTS; ++*count) {
@@ -118,21 +118,21 @@ static void print_rows(const struct ps_heap_usage *use)
 
 	if (!use->count)
 		return;
-	ps_table_heads(&table, "  SIZE|TYPE|OBJECTS|BYTES|CHUNKS|GAPS|");
+	ps_table_add_heads(&table, "  SIZE|TYPE|OBJECTS|BYTES|CHUNKS|GAPS|");
 	for (size_t i = 0; i < use->count; i++) {
 		const struct ps_usage_row *row = &use->rows[i];
 
 		if (row->class == PS_USAGE_LARGE)
-			ps_table_cell(&table, 0, "  large");
+			ps_table_set_cell(&table, 0, "  large");
 		else
-			ps_table_cell(&table, 0, "  %u", (unsigned)ps_class_sizes[row->class]);
-		ps_table_cell(&table, 1, "%" PRIu64, row->type);
-		ps_table_cell(&table, 2, "%" PRIu64, row->objects);
-		ps_table_cell(&table, 3, "%s", ps_size_text(bytes, row->bytes));
-		ps_table_cell(&table, 4, "%" PRIu64, row->chunks);
-		ps_table_cell(&table, 5, "%s", ps_size_text(gaps, unused_chunk_bytes(row)));
-		ps_table_cell(&table, 6, "%u %%",
-		              ps_percent(unused_chunk_bytes(row), row->chunks * PS_CHUNK));
+			ps_table_set_cell(&table, 0, "  %u", (unsigned)ps_class_sizes[row->class]);
+		ps_table_set_cell(&table, 1, "%" PRIu64, row->type);
+		ps_table_set_cell(&table, 2, "%" PRIu64, row->objects);
+		ps_table_set_cell(&table, 3, "%s", ps_size_text(bytes, row->bytes));
+		ps_table_set_cell(&table, 4, "%" PRIu64, row->chunks);
+		ps_table_set_cell(&table, 5, "%s", ps_size_text(gaps, unused_chunk_bytes(row)));
+		ps_table_set_cell(&table, 6, "%u %%",
+		                  ps_percent(unused_chunk_bytes(row), row->chunks * PS_CHUNK));
 	}
 	ps_table_print(&table, stdout);
 }
@@ -144,7 +144,7 @@ static void print_heap(const struct heaps *heaps, const char *name, const struct
 
 	printf("heap '%s' of store '%s' on %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
 	       ": %s in %u extent%s\n",
-	       name, heaps->args->store, heaps->args->from, heaps->copy.slot.epoch,
+	       name, heaps->args->store, heaps->args->from_mirror, heaps->copy.slot.epoch,
 	       heaps->copy.slot.seq, ps_size_text(size, use->size), use->extents,
 	       ps_plural(use->extents));
 	printf("  %" PRIu64 " object%s %s, %s are gaps (%u %%); %s are free, of which %s lie "
@@ -212,28 +212,29 @@ static void heap_json(const struct heaps *heaps, const char *name, const struct 
 
 static enum ps_exit complain_of_damage(const struct heaps *heaps, const char *fault)
 {
-	return ps_complain(PS_EXIT_NO, "%s, store '%s': %s", heaps->args->from, heaps->args->store,
-	                   fault);
+	return ps_complain(PS_EXIT_NO, "%s, store '%s': %s", heaps->args->from_mirror,
+	                   heaps->args->store, fault);
 }
 
-static enum ps_exit show_heap(struct heaps *heaps, const char *name)
+static enum ps_exit show_heap(struct heaps *heaps, const char *heap_name)
 {
 	struct ps_usage_extent extents[PS_HEAP_EXTENTS];
 	struct ps_heap_usage use = { 0 };
 	enum ps_exit status = PS_EXIT_OK;
 	unsigned count;
-	const char *fault = find_extents(&heaps->copy, name, extents, &count);
+	const char *fault = find_extents(&heaps->copy, heap_name, extents, &count);
 
-	/* Without a heap's name on the command line, a segment with such a name need not be a
-	 * heap's. */
+	/* Without a heap's heap_name on the command line, a segment with such a heap_name need not
+	 * be a heap's. */
 	if (fault && !count && !heaps->args->heap)
 		return PS_EXIT_OK;
 	heaps->shown++;
 	if (fault)
 		return ps_complain(PS_EXIT_NO, "%s, store '%s': segment '%s.meta.%u' %s",
-		                   heaps->args->from, heaps->args->store, name, count, fault);
-	if (ps_heap_usage_count(&use, name, extents, count))
-		(heaps->json ? heap_json : print_heap)(heaps, name, &use);
+		                   heaps->args->from_mirror, heaps->args->store, heap_name, count,
+		                   fault);
+	if (ps_heap_usage_count(&use, heap_name, extents, count))
+		(heaps->json ? heap_json : print_heap)(heaps, heap_name, &use);
 	else if (!use.fault[0])
 		status = ps_complain(PS_EXIT_FAILURE, "out of memory");
 	/* A heap can be printed and still be damaged: a root may point to no object. */
@@ -253,7 +254,8 @@ static enum ps_exit show_heaps(struct heaps *heaps)
 		unsigned index;
 		enum ps_exit worse;
 
-		if (!match_heap_name(heaps->args, header->segments[k]->name, name, &index) || index)
+		if (!is_metadata_of_heap(heaps->args, header->segments[k]->name, name, &index) ||
+		    index)
 			continue;
 		worse = show_heap(heaps, name);
 		status = worse > status ? worse : status;
@@ -275,7 +277,7 @@ static enum ps_exit show_all(struct heaps *heaps)
 		return show_heaps(heaps);
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", heaps->args->store);
-	ps_json_text(json, "mirror", heaps->args->from);
+	ps_json_text(json, "mirror", heaps->args->from_mirror);
 	ps_json_number(json, "epoch", heaps->copy.slot.epoch);
 	ps_json_number(json, "seq", heaps->copy.slot.seq);
 	ps_json_number(json, "bytes_read", heaps->copy.bytes);
@@ -293,16 +295,16 @@ enum ps_exit ps_verb_heap(const struct ps_args *args)
 		               .args = args,
 		               .json = args->json ? &json : NULL };
 	struct ps_peers peers;
-	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
+	enum ps_exit status = ps_peers_open_one(&peers, args->from_mirror, &args->options);
 
 	if (status)
 		return status;
-	ps_bar_start();
-	status = ps_copy_take_some(&heaps.copy, &peers, args->store, &heaps.wish);
+	ps_bar_show_library_copies();
+	status = ps_live_copy_take_wished(&heaps.copy, &peers, args->store, &heaps.wish);
 	ps_bar_clear();
 	if (!status) {
 		status = show_all(&heaps);
-		ps_copy_free(&heaps.copy);
+		ps_live_copy_free(&heaps.copy);
 	}
 	ps_peers_close(&peers);
 	return status;

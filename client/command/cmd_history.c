@@ -40,7 +40,7 @@ static const char *segment_name(const struct ps_history *history, const struct p
 static char *hex_of(const uint8_t *bytes, uint32_t length)
 {
 	static const char digits[] = "0123456789abcdef";
-	char *text = ps_or_exit(malloc(2 * (size_t)length + 1));
+	char *text = ps_exit_if_null(malloc(2 * (size_t)length + 1));
 
 	for (uint32_t i = 0; i < length; i++) {
 		text[2 * (size_t)i] = digits[bytes[i] >> 4];
@@ -76,7 +76,7 @@ static void print_bytes_after(const struct ps_history *history, const struct out
 
 	if (!ps_history_segment(history, record, range->segment))
 		return;
-	after = ps_or_exit(calloc(1, (size_t)range->length + 1));
+	after = ps_exit_if_null(calloc(1, (size_t)range->length + 1));
 	ps_history_bytes_after(history, range, after);
 	print_bytes(out, "after", "became", after, range->length);
 	free(after);
@@ -173,7 +173,7 @@ static uint64_t print_records(const struct ps_history *history, const struct out
 static enum ps_exit print_history(const struct ps_history *history, const struct ps_args *args)
 {
 	struct ps_json json = { .out = stdout };
-	struct output out = { .json = args->json ? &json : NULL, .bytes = args->bytes };
+	struct output out = { .json = args->json ? &json : NULL, .bytes = args->shows_bytes };
 	uint64_t count;
 
 	if (args->json) {
@@ -207,14 +207,15 @@ static enum ps_log_step history_read(struct ps_peers *peers, const Perseas__Stor
 	*status = ps_history_init(&history, peers, told, args);
 	if (!*status) {
 		step = ps_history_walk(&history, args, try);
-		step = ps_copy_check_unchanged(peers, args->store, history.live.log.from.seq, told,
-		                               step);
+		step = ps_live_copy_check_unchanged(peers, args->store, history.live.log.from.seq,
+		                                    told, step);
 		if (!step)
 			*status = print_history(&history, args);
 		else if (step == PS_LOG_FAILED)
 			*status = ps_peers_complain(peers, 0);
 		else if (try + 1 == PS_LIVE_TRIES)
-			*status = ps_copy_complain_too_fast(args->store, told->header->log_size);
+			*status = ps_live_copy_complain_too_fast(args->store,
+			                                         told->header->log_size);
 	}
 	ps_history_free(&history);
 	return step;
@@ -246,7 +247,7 @@ enum ps_exit ps_verb_history(const struct ps_args *args)
 {
 	struct ps_peers peers;
 	enum ps_log_step step = PS_LOG_OVERTAKEN;
-	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
+	enum ps_exit status = ps_peers_open_one(&peers, args->from_mirror, &args->options);
 
 	if (status)
 		return status;

@@ -22,20 +22,20 @@ static void print_stores(const struct ps_peers *peers, const struct ps_store_not
 	struct ps_table table = { 0 };
 	char size[PS_SIZE_TEXT];
 
-	ps_table_heads(&table, "  STORE|STATE|EPOCH:SEQ|BYTES|OWNER|");
+	ps_table_add_heads(&table, "  STORE|STATE|EPOCH:SEQ|BYTES|OWNER|");
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__StoreStatus *status = list->stores[i];
-		ps_table_cell(&table, 0, "  %s", status->header->store);
-		ps_table_cell(&table, 1, "%s", image_state_text(status));
-		ps_table_slot(&table, 2, status->slot);
-		ps_table_cell(&table, 3, "%s", ps_size_text(size, status->bytes));
-		ps_table_cell(&table, 4, status->live ? "%s %s" : "-", status->owner_address,
-		              status->fabric);
+		ps_table_set_cell(&table, 0, "  %s", status->header->store);
+		ps_table_set_cell(&table, 1, "%s", image_state_text(status));
+		ps_table_set_slot_cell(&table, 2, status->slot);
+		ps_table_set_cell(&table, 3, "%s", ps_size_text(size, status->bytes));
+		ps_table_set_cell(&table, 4, status->live ? "%s %s" : "-", status->owner_address,
+		                  status->fabric);
 		if (*status->files_missing)
-			ps_table_cell(&table, 5, "would not survive a restart: %s",
-			              status->files_missing);
+			ps_table_set_cell(&table, 5, "would not survive a restart: %s",
+			                  status->files_missing);
 		else
-			ps_table_cell(&table, 5, "%s", notes->of[mirror][i]);
+			ps_table_set_cell(&table, 5, "%s", notes->of[mirror][i]);
 	}
 	ps_table_print(&table, stdout);
 }

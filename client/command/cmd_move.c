@@ -148,7 +148,7 @@ static void list_owner_mirrors(struct move *move, const struct ps_images *images
 				move->owner_mirrors[move->count++] = i;
 }
 
-static void print_json(const struct move *move, const struct ps_outcome *outcome)
+static void print_json(const struct move *move, const struct ps_handover_outcome *outcome)
 {
 	struct ps_json json = { .out = stdout };
 
@@ -170,9 +170,9 @@ static void print_json(const struct move *move, const struct ps_outcome *outcome
 /* Reports that the standby owns the store already, so nobody has to be asked. */
 static enum ps_exit report_already_owner(const struct move *move)
 {
-	const struct ps_outcome nothing = { .standby_owns = true,
-		                            .released = true,
-		                            .epoch = move->handover.epoch };
+	const struct ps_handover_outcome nothing = { .standby_owns = true,
+		                                     .released = true,
+		                                     .epoch = move->handover.epoch };
 
 	if (move->args->json)
 		print_json(move, &nothing);
@@ -304,12 +304,12 @@ static enum ps_exit ask_owner(struct move *move)
 
 /* --- the outcome --- */
 
-static double ms_of(uint64_t ns)
+static double ms_of_ns(uint64_t ns)
 {
 	return (double)ns / (double)MS_NS;
 }
 
-static void print_outcome(const struct move *move, const struct ps_outcome *outcome)
+static void print_outcome(const struct move *move, const struct ps_handover_outcome *outcome)
 {
 	if (move->args->json) {
 		print_json(move, outcome);
@@ -318,13 +318,15 @@ static void print_outcome(const struct move *move, const struct ps_outcome *outc
 	printf("store '%s' is handed over to %s: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
 	       move->args->store, outcome->standby_owns ? move->name : outcome->address,
 	       outcome->epoch, outcome->seq);
-	printf("the last owner let go of it after %.1f ms\n", ms_of(outcome->closing_ns));
+	printf("the last owner let go of it after %.1f ms\n", ms_of_ns(outcome->closing_ns));
 	printf("pause: %.1f ms, until the next one had it open (the longest of %u mirror%s)\n",
-	       ms_of(outcome->pause_ns), outcome->opened_count, ps_plural(outcome->opened_count));
+	       ms_of_ns(outcome->pause_ns), outcome->opened_count,
+	       ps_plural(outcome->opened_count));
 	printf("lost: %" PRIu64 ", in doubt: %" PRIu64 "\n", outcome->lost, outcome->in_doubt);
 }
 
-static enum ps_exit report_outcome(const struct move *move, const struct ps_outcome *outcome)
+static enum ps_exit report_outcome(const struct move *move,
+                                   const struct ps_handover_outcome *outcome)
 {
 	print_outcome(move, outcome);
 	if (outcome->lost)
@@ -346,10 +348,11 @@ static enum ps_exit report_outcome(const struct move *move, const struct ps_outc
 
 /* Ends the move after its time limit. Withdraws the request, so that no later owner leaves the
  * store because of it; an owner that already obeyed cannot be stopped. */
-static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
+static enum ps_exit give_up_move(struct move *move, const struct ps_handover_outcome *outcome)
 {
 	const char *store = move->args->store;
-	const double s = ms_of(move->peers.env->ops->now(move->peers.env) - move->began_ns) / 1000;
+	const double s = ms_of_ns(move->peers.env->ops->now(move->peers.env) - move->began_ns) /
+	                 1000;
 
 	(void)withdraw_move(move);
 	if (outcome->epoch > move->handover.epoch)
@@ -372,12 +375,12 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 
 /* Returns true if nothing is left to wait for: all mirrors that know of the handover have seen its
  * end, or W have and the others had their time. */
-static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
+static bool move_is_over(struct move *move, const struct ps_handover_outcome *outcome,
                          const struct ps_images *images)
 {
 	const uint64_t now_ns = move->peers.env->ops->now(move->peers.env);
 
-	if (!ps_outcome_is_over(outcome, images))
+	if (!ps_handover_outcome_is_final(outcome, images))
 		return false;
 	if (!move->ended_ns)
 		move->ended_ns = now_ns;
@@ -386,7 +389,7 @@ static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
 }
 
 /* Looks at the store once. Returns true if the move has ended. */
-static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_exit *status)
+static bool check_move(struct move *move, struct ps_handover_outcome *outcome, enum ps_exit *status)
 {
 	struct ps_images images;
 	bool over;
@@ -394,7 +397,7 @@ static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_
 	for (unsigned i = 0; i < move->peers.count; i++)
 		ps_peers_connect(&move->peers, i);
 	ps_images_fetch(&images, &move->peers, move->args->store);
-	ps_outcome_collect(outcome, &move->handover, &images);
+	ps_handover_outcome_collect(outcome, &move->handover, &images);
 	over = move_is_over(move, outcome, &images);
 	if (over)
 		*status = report_outcome(move, outcome);
@@ -407,15 +410,15 @@ static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_
 static enum ps_exit await_move(struct move *move)
 {
 	const uint64_t until_ns = move->began_ns + move->args->within_ms * MS_NS;
-	struct ps_outcome outcome = { .epoch = move->handover.epoch };
+	struct ps_handover_outcome outcome = { .epoch = move->handover.epoch };
 	enum ps_exit status = PS_EXIT_OK;
 
 	while (!ps_stop_requested() && move->peers.env->ops->now(move->peers.env) < until_ns) {
-		if (look_at_move(move, &outcome, &status))
+		if (check_move(move, &outcome, &status))
 			return status;
 		poll(NULL, 0, LOOK_MS);
 	}
-	return give_up(move, &outcome);
+	return give_up_move(move, &outcome);
 }
 
 enum ps_exit ps_verb_move(const struct ps_args *args)

@@ -72,7 +72,7 @@ static enum ps_exit show_place(const struct ps_survey *survey, const struct ps_a
 enum ps_exit ps_verb_place(const struct ps_args *args)
 {
 	struct ps_survey survey;
-	enum ps_exit status = ps_survey_take(&survey, args->mirrors, &args->options);
+	enum ps_exit status = ps_survey_ask_daemons(&survey, args->mirrors, &args->options);
 
 	if (status)
 		return status;

@@ -12,19 +12,19 @@
 
 enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 {
-	if (args->to && args->onto)
+	if (args->to_path && args->onto_mirrors)
 		return ps_complain(PS_EXIT_USAGE, "--to and --onto do different things: give one "
 		                                  "of them");
-	if (!args->onto && (args->as || args->options.acks))
+	if (!args->onto_mirrors && (args->new_store_name || args->options.acks))
 		return ps_complain(PS_EXIT_USAGE,
 		                   "--%s goes with --onto: it is about the new store",
-		                   args->as ? "as" : "acks");
+		                   args->new_store_name ? "as" : "acks");
 	return PS_EXIT_OK;
 }
 
 /* Returns true if the mirrors show the newest state, or the state that --accept-state names: such a
  * state can be saved. */
-static bool state_is_known(const struct ps_args *args, const struct ps_images *images)
+static bool can_save_state(const struct ps_args *args, const struct ps_images *images)
 {
 	return images->judged.outlook >= PS_OUTLOOK_BELOW_T ||
 	       (images->newest && args->options.accept_epoch == images->newest->slot->epoch &&
@@ -48,7 +48,7 @@ static void advise_saving(const struct ps_args *args)
 	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
 		         args->options.accept_epoch, args->options.accept_seq);
-	if (state_is_known(args, &images))
+	if (can_save_state(args, &images))
 		ps_complain(PS_EXIT_NO,
 		            "bring the missing mirrors back; or make the store again, "
 		            "under another name, on those that answer:\n"
@@ -130,20 +130,21 @@ static enum ps_exit recover_in_place(const struct ps_args *args)
 static enum ps_exit recover_elsewhere(const struct ps_args *args)
 {
 	perseas_t *p;
-	enum ps_exit status = args->to ? ps_recover_to_files_check(args)
-	                               : ps_recover_onto_mirrors_check(args);
+	enum ps_exit status = args->to_path ? ps_recover_to_files_check(args)
+	                                    : ps_recover_onto_mirrors_check(args);
 
 	if (!status)
 		status = open_store(args, PERSEAS_SALVAGE, &p);
 	if (status)
 		return status;
-	status = args->to ? ps_recover_to_files(args, p) : ps_recover_onto_mirrors(args, p);
+	status = args->to_path ? ps_recover_to_files(args, p) : ps_recover_onto_mirrors(args, p);
 	perseas_close(p);
 	return status;
 }
 
 enum ps_exit ps_verb_recover(const struct ps_args *args)
 {
-	ps_bar_start();
-	return args->to || args->onto ? recover_elsewhere(args) : recover_in_place(args);
+	ps_bar_show_library_copies();
+	return args->to_path || args->onto_mirrors ? recover_elsewhere(args)
+	                                           : recover_in_place(args);
 }

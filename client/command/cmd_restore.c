@@ -86,7 +86,7 @@ static void print_restored(const struct ps_snapshot *snapshot, const struct ps_r
 static enum ps_exit restore_fill(const struct ps_args *args, struct ps_remake *remake)
 {
 	struct ps_snapshot snapshot;
-	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
+	enum ps_exit status = ps_snapshot_open(&snapshot, args->snapshot_file);
 
 	if (status)
 		return status;
@@ -106,7 +106,7 @@ static enum ps_exit check_file(const struct ps_args *args, struct ps_remake *rem
 {
 	const Perseas__Header *header;
 	struct ps_snapshot snapshot;
-	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
+	enum ps_exit status = ps_snapshot_open(&snapshot, args->snapshot_file);
 
 	if (status)
 		return status;
@@ -130,7 +130,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 	};
 	enum ps_exit status;
 
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	ps_stop_catch();
 	status = check_file(args, &remake);
 	if (!status)
@@ -141,7 +141,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 		return status;
 	status = restore_fill(args, &remake);
 	if (status && status != PS_EXIT_PARTLY) {
-		ps_remake_take_back(&remake);
+		ps_remake_delete_unfilled(&remake);
 		return status;
 	}
 	ps_remake_close(&remake);

@@ -44,7 +44,7 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 		                   "which mirror? usage: perseas roster %s STORE "
 		                   "LIST %s",
 		                   action->name, action->address_names);
-	if (args->gone && (!action || !ps_roster_old_address(args)))
+	if (args->is_gone_for_good && (!action || !ps_roster_old_address(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
 	if ((!action || action->members == 0) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
@@ -86,14 +86,15 @@ static void print_roster(const struct ps_images *images, const Perseas__Roster *
 		const char *address = ps_images_address_of(images, roster->members[k]);
 		char id[PS_HEX_TEXT];
 
-		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
-		ps_table_cell(&table, 1, "%s", ps_hex_text(id, roster->members[k]->image_id.data));
-		ps_table_cell(&table, 2, "%s",
-		              status ? ps_state_text(status->header->state) : PS_NOT_SEEN);
+		ps_table_set_cell(&table, 0, "  %s", roster->members[k]->address);
+		ps_table_set_cell(&table, 1, "%s",
+		                  ps_hex_text(id, roster->members[k]->image_id.data));
+		ps_table_set_cell(&table, 2, "%s",
+		                  status ? ps_state_text(status->header->state) : PS_NOT_SEEN);
 		if (ps_images_is_address_old(images, roster->members[k]))
-			ps_table_cell(&table, 3, "now at %s", address);
+			ps_table_set_cell(&table, 3, "now at %s", address);
 		else if (!status && strcmp(address, roster->members[k]->address) != 0)
-			ps_table_cell(&table, 3, "probably at %s", address);
+			ps_table_set_cell(&table, 3, "probably at %s", address);
 	}
 	ps_table_print(&table, stdout);
 }
@@ -186,9 +187,9 @@ static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_ima
 	if (!args->action)
 		return show_roster(images, args);
 	if (args->dry_run)
-		return ps_roster_preview(images, args);
+		return ps_roster_preview_change(images, args);
 	return owner >= 0 ? ps_roster_change_by_owner(peers, images, args)
-	                  : ps_roster_check(images, args);
+	                  : ps_roster_check_change(images, args);
 }
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -202,7 +203,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 
 	if (status)
 		return status;
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	if (args->action && (args->dry_run || ps_images_find_owner(&images) < 0))
 		(void)ps_images_fetch_more(&images, &peers, args->store);
 	owner = args->action && images.have ? ps_images_find_owner(&images) : -1;

@@ -11,11 +11,11 @@
 enum ps_exit ps_verb_snapshot_check(const struct ps_args *args)
 {
 	if (args->check_file) {
-		if (args->store || args->from || args->to)
+		if (args->store || args->from_mirror || args->to_path)
 			return ps_complain(PS_EXIT_USAGE, "--check FILE stands alone");
 		return PS_EXIT_OK;
 	}
-	if (!args->store || !args->to)
+	if (!args->store || !args->to_path)
 		return ps_complain(PS_EXIT_USAGE, "usage: perseas snapshot STORE --from MIRROR "
 		                                  "--to FILE, or perseas snapshot --check FILE");
 	return PS_EXIT_OK;
@@ -41,7 +41,8 @@ static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_
 	ps_json_text(json, "time", time ? ps_time_text(text, time) : NULL);
 }
 
-static void print_copy(const struct ps_copy *copy, const struct ps_args *args, uint64_t length)
+static void print_snapshot_taken(const struct ps_live_copy *copy, const struct ps_args *args,
+                                 uint64_t length)
 {
 	const uint64_t time = copy->record ? copy->record->time : 0;
 	const size_t segments = ps_count_segments_without_parts(copy->header);
@@ -49,37 +50,37 @@ static void print_copy(const struct ps_copy *copy, const struct ps_args *args, u
 	struct ps_json json = { .out = stdout };
 
 	if (!args->json) {
-		printf("store '%s' on %s, as it was at ", args->store, args->from);
+		printf("store '%s' on %s, as it was at ", args->store, args->from_mirror);
 		print_state(&copy->slot, time);
 		printf(": %zu segment%s, %s; %s written to %s\n", segments, ps_plural(segments),
-		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to);
+		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to_path);
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", args->store);
-	ps_json_text(&json, "mirror", args->from);
+	ps_json_text(&json, "mirror", args->from_mirror);
 	state_json(&json, &copy->slot, time);
 	ps_json_number(&json, "segments", segments);
 	ps_json_number(&json, "bytes", copy->bytes);
-	ps_json_text(&json, "file", args->to);
+	ps_json_text(&json, "file", args->to_path);
 	ps_json_number(&json, "file_bytes", length);
 	ps_json_end(&json, '}');
 }
 
 static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_peers *peers)
 {
-	struct ps_copy copy;
+	struct ps_live_copy copy;
 	uint64_t length = 0;
-	enum ps_exit status = ps_copy_take(&copy, peers, args->store);
+	enum ps_exit status = ps_live_copy_take(&copy, peers, args->store);
 
 	if (status)
 		return status;
 	ps_bar_clear();
-	status = ps_snapshot_write(&copy, args->to, &length);
+	status = ps_snapshot_write(&copy, args->to_path, &length);
 	ps_bar_clear();
 	if (!status)
-		print_copy(&copy, args, length);
-	ps_copy_free(&copy);
+		print_snapshot_taken(&copy, args, length);
+	ps_live_copy_free(&copy);
 	return status;
 }
 
@@ -140,10 +141,10 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 	struct ps_peers peers;
 	enum ps_exit status;
 
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	if (args->check_file)
 		return snapshot_check(args->check_file, args->json);
-	status = ps_peers_open_one(&peers, args->from, &args->options);
+	status = ps_peers_open_one(&peers, args->from_mirror, &args->options);
 	if (status)
 		return status;
 	status = snapshot_take(args, &peers);

@@ -11,7 +11,7 @@
 
 /* Waits until the mirror's process ends, which closes the connection. Bytes that arrive before,
  * such as TLS's close notification, are no end. */
-static bool wait_for_end(const struct ps_peers *peers, uint32_t wait_ms)
+static bool poll_until_daemon_ends(const struct ps_peers *peers, uint32_t wait_ms)
 {
 	struct pollfd fd = { .fd = peers->env->ops->control_fd(peers->controls[0]),
 		             .events = POLLRDHUP };
@@ -43,16 +43,17 @@ static void print_spilled(const struct ps_peers *peers, bool ended, bool as_json
 
 /* Returns true if the mirror answers. Asked first, so that an absent mirror is not waited for as
  * long as a disk may take. */
-static bool does_answer(struct ps_peers *peers)
+static bool does_daemon_answer(struct ps_peers *peers)
 {
 	ps_peers_ask_all(peers, ps_peers_list_request());
 	return peers->replies[0] != NULL;
 }
 
 /* Waits for the daemon's end after the images were written, and reports it. */
-static enum ps_exit await_daemon_end(const struct ps_peers *peers, const struct ps_args *args)
+static enum ps_exit await_spilled_daemon_end(const struct ps_peers *peers,
+                                             const struct ps_args *args)
 {
-	const bool ended = wait_for_end(peers, args->wait_ms);
+	const bool ended = poll_until_daemon_ends(peers, args->wait_ms);
 
 	print_spilled(peers, ended, args->json);
 	if (ended)
@@ -72,12 +73,12 @@ enum ps_exit ps_verb_spill(const struct ps_args *args)
 
 	if (status)
 		return status;
-	if (does_answer(&peers)) {
+	if (does_daemon_answer(&peers)) {
 		peers.timeout_ms = args->wait_ms;
 		ps_peers_ask_all(&peers, &request);
 	}
 	if (peers.replies[0])
-		status = await_daemon_end(&peers, args);
+		status = await_spilled_daemon_end(&peers, args);
 	else
 		status = ps_peers_complain(&peers, 0);
 	ps_peers_close(&peers);

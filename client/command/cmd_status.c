@@ -21,7 +21,7 @@
 
 /* Sets *lag to the transactions by which the image is behind the newest one. Returns false if it
  * has no slot, or one of another history. */
-static bool image_lag(const struct ps_images *images, unsigned i, uint64_t *lag)
+static bool find_image_lag(const struct ps_images *images, unsigned i, uint64_t *lag)
 {
 	const Perseas__Slot *newest = images->newest ? images->newest->slot : NULL;
 	const Perseas__Slot *slot;
@@ -53,7 +53,7 @@ static const char *image_note(const struct ps_images *images, unsigned i)
 		return "no valid commit slot";
 	if (images->told[i]->files_missing[0])
 		return "would not survive a restart";
-	if (ps_owner_lost_mirrors(images) >> i & 1)
+	if (ps_owner_lost_mirror_set(images) >> i & 1)
 		return "put back: it does not hold what it acknowledged";
 	return ps_images_is_loaded(images, i) ? "was spilled, and is back" : "";
 }
@@ -149,28 +149,28 @@ static void print_mirror(struct ps_table *table, const struct ps_images *images,
 	const Perseas__StoreStatus *status = images->told[i];
 	char size[PS_SIZE_TEXT];
 	uint64_t lag = 0;
-	const bool has_lag = image_lag(images, i, &lag);
+	const bool has_lag = find_image_lag(images, i, &lag);
 
-	ps_table_cell(table, 0, "%s", images->peers->addresses[i].text);
+	ps_table_set_cell(table, 0, "%s", images->peers->addresses[i].text);
 	if (!status) {
-		ps_table_cell(table, 1, "%s", absence_text(images, aside, i));
+		ps_table_set_cell(table, 1, "%s", absence_text(images, aside, i));
 		return;
 	}
-	ps_table_cell(table, 1, "%s", ps_state_text(status->header->state));
-	ps_table_cell(table, 2, "%" PRIu64, status->header->promised_epoch);
-	ps_table_slot(table, 3, status->slot);
-	ps_table_number(table, 4, has_lag, lag);
-	ps_table_cell(table, 5, "%s", ps_size_text(size, status->bytes));
-	ps_table_cell(table, 6, status->live ? "%s %s" : "-", status->owner_address,
-	              status->fabric);
-	ps_table_cell(table, 7, "%s", image_note(images, i));
+	ps_table_set_cell(table, 1, "%s", ps_state_text(status->header->state));
+	ps_table_set_cell(table, 2, "%" PRIu64, status->header->promised_epoch);
+	ps_table_set_slot_cell(table, 3, status->slot);
+	ps_table_set_number_cell(table, 4, has_lag, lag);
+	ps_table_set_cell(table, 5, "%s", ps_size_text(size, status->bytes));
+	ps_table_set_cell(table, 6, status->live ? "%s %s" : "-", status->owner_address,
+	                  status->fabric);
+	ps_table_set_cell(table, 7, "%s", image_note(images, i));
 }
 
 static void print_mirrors(const struct ps_images *images, const struct ps_set_aside *aside)
 {
 	struct ps_table table = { 0 };
 
-	ps_table_heads(&table, "MIRROR|STATE|PROMISED|EPOCH:SEQ|LAG|BYTES|LIVE OWNER|");
+	ps_table_add_heads(&table, "MIRROR|STATE|PROMISED|EPOCH:SEQ|LAG|BYTES|LIVE OWNER|");
 	for (unsigned i = 0; i < images->peers->count; i++)
 		print_mirror(&table, images, aside, i);
 	printf("\n");
@@ -211,8 +211,8 @@ static const Perseas__StoreStatus *find_segment_table(const struct ps_images *im
 }
 
 /* Returns the next part of the segment that exists, or NULL. */
-static const Perseas__Segment *next_part(const Perseas__StoreStatus *status,
-                                         const Perseas__Segment *segment)
+static const Perseas__Segment *find_next_part(const Perseas__StoreStatus *status,
+                                              const Perseas__Segment *segment)
 {
 	const Perseas__Segment *next = ps_segment_part_next(status->header, segment);
 
@@ -226,7 +226,7 @@ static void born_text(char *text, size_t size, const Perseas__StoreStatus *statu
 	const Perseas__Segment *last = segment, *next;
 	unsigned times = 0;
 
-	for (; (next = next_part(status, last)); times++)
+	for (; (next = find_next_part(status, last)); times++)
 		last = next;
 	if (times > 1)
 		snprintf(text, size, "%" PRIu64 ", grown %u times, last by %" PRIu64, segment->born,
@@ -241,7 +241,7 @@ static uint64_t whole_bytes(const Perseas__StoreStatus *status, const Perseas__S
 {
 	uint64_t bytes = segment->size;
 
-	while ((segment = next_part(status, segment)))
+	while ((segment = find_next_part(status, segment)))
 		bytes += segment->size;
 	return bytes;
 }
@@ -260,18 +260,18 @@ static void add_segment(struct ps_table *table, const Perseas__StoreStatus *stat
 	char born[96];
 
 	born_text(born, sizeof(born), status, segment);
-	ps_table_cell(table, 0, "%s", segment->name);
-	ps_table_cell(table, 1, "%" PRIu64, whole_bytes(status, segment));
-	ps_table_cell(table, 2, "0x%" PRIx64, segment->address);
+	ps_table_set_cell(table, 0, "%s", segment->name);
+	ps_table_set_cell(table, 1, "%" PRIu64, whole_bytes(status, segment));
+	ps_table_set_cell(table, 2, "0x%" PRIx64, segment->address);
 	if (segment->died && segment->born)
-		ps_table_cell(table, 3, "%s, %s by %" PRIu64, born,
-		              ps_segment_exists_in_image(segment, status) ? "to be destroyed"
-		                                                          : "destroyed",
-		              segment->died);
+		ps_table_set_cell(table, 3, "%s, %s by %" PRIu64, born,
+		                  ps_segment_exists_in_image(segment, status) ? "to be destroyed"
+		                                                              : "destroyed",
+		                  segment->died);
 	else if (ps_segment_exists_in_image(segment, status))
-		ps_table_cell(table, 3, "%s", born);
+		ps_table_set_cell(table, 3, "%s", born);
 	else
-		ps_table_cell(table, 3, "not yet published");
+		ps_table_set_cell(table, 3, "not yet published");
 }
 
 static void print_segments(const Perseas__StoreStatus *status)
@@ -282,7 +282,7 @@ static void print_segments(const Perseas__StoreStatus *status)
 		printf("\nno segments\n");
 		return;
 	}
-	ps_table_heads(&table, "SEGMENT|BYTES|ADDRESS|BORN");
+	ps_table_add_heads(&table, "SEGMENT|BYTES|ADDRESS|BORN");
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
 
@@ -308,7 +308,7 @@ static void print_text(const struct ps_images *images, const struct ps_set_aside
 	if (ps_images_find_owner(images) >= 0)
 		ps_owner_print(images->told[ps_images_find_owner(images)]);
 	print_segments(find_segment_table(images));
-	ps_level_print(images);
+	ps_store_level_print(images);
 	ps_tls_expiry_print(images->peers);
 }
 
@@ -344,7 +344,7 @@ static void image_json(struct ps_json *json, const struct ps_images *images, uns
 	const Perseas__StoreStatus *status = images->told[i];
 	char id[PS_HEX_TEXT];
 	uint64_t lag = 0;
-	const bool has_lag = image_lag(images, i, &lag);
+	const bool has_lag = find_image_lag(images, i, &lag);
 
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_bool(json, "same_store", ps_images_is_of_store(images, i));
@@ -392,7 +392,7 @@ static void standbys_json(struct ps_json *json, const struct ps_images *images, 
 
 static void beside_owner_json(struct ps_json *json, const struct ps_images *images)
 {
-	const uint32_t beside = ps_images_on_owner_machine(images);
+	const uint32_t beside = ps_mirror_set_on_owner_machine(images);
 
 	ps_json_begin(json, "beside_owner", '[');
 	for (unsigned i = 0; i < images->peers->count; i++)
@@ -469,7 +469,7 @@ static void print_json(const struct ps_images *images, const struct ps_set_aside
 		ps_json_bool(&json, "live", live >= 0);
 		ps_json_slot(&json, "newest", images->newest ? images->newest->slot : NULL);
 		roster_json(&json, images);
-		ps_level_json(&json, images);
+		ps_store_level_json(&json, images);
 	}
 	if (live >= 0)
 		ps_owner_json(&json, images->told[live]);
@@ -515,8 +515,8 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 	struct ps_set_aside aside;
 	enum ps_exit status;
 
-	if (args->all)
-		return ps_fleet_status(args);
+	if (args->all_stores)
+		return ps_fleet_print_status(args);
 	status = ps_images_open(&images, &peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;

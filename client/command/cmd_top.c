@@ -41,7 +41,7 @@ static void draw_look(const struct watch *watch)
 	const struct ps_peers *peers = &watch->peers;
 	char *text = NULL;
 	size_t size;
-	FILE *out = ps_or_exit(open_memstream(&text, &size));
+	FILE *out = ps_exit_if_null(open_memstream(&text, &size));
 
 	fprintf(out,
 	        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q quits, arrows "
@@ -50,7 +50,7 @@ static void draw_look(const struct watch *watch)
 	        ps_plural(watch->top.fleet.store_count), (double)watch->args->interval_ms / 1000);
 	ps_top_print(&watch->top, peers, out);
 	fclose(out);
-	ps_screen_draw(ps_or_exit(text));
+	ps_screen_draw(ps_exit_if_null(text));
 	free(text);
 }
 
@@ -84,13 +84,13 @@ static void show_look(const struct watch *watch)
 /* --- looks --- */
 
 /* Returns true once a mirror has answered: the command then waits half a second for the others. */
-static bool is_enough(void *arg, const struct ps_peers *peers)
+static bool have_enough_answered(void *arg, const struct ps_peers *peers)
 {
 	(void)arg;
 	return count_answering(peers) > 0;
 }
 
-static void take_look(struct watch *watch)
+static void ask_and_judge(struct watch *watch)
 {
 	const uint64_t now_ns = watch_now(watch);
 
@@ -98,7 +98,7 @@ static void take_look(struct watch *watch)
 	for (unsigned i = 0; i < watch->peers.count; i++)
 		ps_peers_connect(&watch->peers, i);
 	ps_peers_ask_all(&watch->peers, ps_peers_list_request());
-	ps_top_take(&watch->top, &watch->peers, now_ns);
+	ps_top_take_look(&watch->top, &watch->peers, now_ns);
 }
 
 /* From the next look on, also asks members that rosters name and LIST does not. */
@@ -107,7 +107,7 @@ static void widen_peers(struct watch *watch)
 	char *list = ps_fleet_list_unasked(&watch->top.fleet);
 
 	for (char *rest, *at = list; at; at = rest) {
-		rest = ps_list_cut(at, 1);
+		rest = ps_list_cut_after(at, 1);
 		(void)ps_peers_add_address(&watch->peers, at);
 	}
 	free(list);
@@ -159,11 +159,11 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 
 	if (status)
 		return status;
-	watch.peers.enough = is_enough;
+	watch.peers.enough = have_enough_answered;
 	watch.on_screen = !args->once && !args->json && ps_screen_begin();
 	if (!args->once)
 		ps_stop_catch();
-	take_look(&watch);
+	ask_and_judge(&watch);
 	/* A table compares two looks, so it needs both; the screen shows the first at once. */
 	if (watch.on_screen)
 		draw_look(&watch);
@@ -172,7 +172,7 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 		await_next(&watch);
 		if (has_ended())
 			break;
-		take_look(&watch);
+		ask_and_judge(&watch);
 		show_look(&watch);
 	} while (!args->once && !has_ended());
 	ps_screen_end();

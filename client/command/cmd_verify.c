@@ -25,7 +25,7 @@ static enum ps_exit verify_round(const struct ps_args *args)
 }
 
 /* Returns the worse status of two rounds. A difference is worse than no answer. */
-static enum ps_exit worse_of(enum ps_exit a, enum ps_exit b)
+static enum ps_exit worse_status(enum ps_exit a, enum ps_exit b)
 {
 	if (a == PS_EXIT_NO || b == PS_EXIT_NO)
 		return PS_EXIT_NO;
@@ -44,7 +44,7 @@ static enum ps_exit verify_repeatedly(const struct ps_args *args)
 			return status;
 		/* A round that a signal cut short decides nothing. */
 		if (status != PS_EXIT_PARTLY || !ps_stop_requested())
-			worst = worse_of(worst, status);
+			worst = worse_status(worst, status);
 		ps_stop_pause(args->repeat_ms);
 	}
 	return worst;
@@ -70,7 +70,7 @@ enum ps_exit ps_verb_verify_check(const struct ps_args *args)
 
 enum ps_exit ps_verb_verify(const struct ps_args *args)
 {
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	if (args->repair)
 		return verify_and_repair(args);
 	return args->repeat_ms ? verify_repeatedly(args) : verify_round(args);

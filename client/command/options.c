@@ -13,7 +13,7 @@ enum { BENCH_SIZE_MAX = 1 << 20 };
 
 static bool set_as(void *into, const char *value)
 {
-	((struct ps_args *)into)->as = value;
+	((struct ps_args *)into)->new_store_name = value;
 	return ps_name_valid(value);
 }
 
@@ -117,14 +117,14 @@ static const struct ps_option rows[] = {
 	{ "takeover", PS_OPTION_FLAG, AT(takeover), .groups = PS_RECOVER,
 	  .help = "Fences a live owner, whose commits fail from then on, instead of being "
 	          "refused." },
-	{ "from", PS_OPTION_TEXT, AT(from), "MIRROR", .must = "a mirror",
+	{ "from", PS_OPTION_TEXT, AT(from_mirror), "MIRROR", .must = "a mirror",
 	  .groups = PS_SNAPSHOT | PS_HISTORY | PS_HEAP,
 	  .help = "The mirror to read from: one address, as in --mirrors. Its data path is not "
 	          "used. Default: PERSEAS_MIRRORS in the environment, where that is one, or "
 	          "127.0.0.1:" PS_PORT "." },
 	{ "check", PS_OPTION_TEXT, AT(check_file), "FILE", .must = "a file", .groups = PS_SNAPSHOT,
 	  .help = "Reads a snapshot, and says whether every byte of it is as it was written." },
-	{ "last", PS_OPTION_NUMBER, AT(last), "N", .low = 1, .groups = PS_HISTORY,
+	{ "last", PS_OPTION_NUMBER, AT(last_count), "N", .low = 1, .groups = PS_HISTORY,
 	  .help = "At most N transactions, the newest first. Default: 20; with --segment or --seq, "
 	          "all that the log still has." },
 	{ "seq", PS_OPTION_NUMBER, AT(seq), "S", .low = 1, .groups = PS_HISTORY,
@@ -139,7 +139,7 @@ static const struct ps_option rows[] = {
 	  .groups = PS_HISTORY,
 	  .help = "With --segment: how many bytes from the offset on. Default: 1 with --offset, "
 	          "else all." },
-	{ "bytes", PS_OPTION_FLAG, AT(bytes), .groups = PS_HISTORY,
+	{ "bytes", PS_OPTION_FLAG, AT(shows_bytes), .groups = PS_HISTORY,
 	  .help = "Shows in hexadecimal what the bytes were before each transaction, and after "
 	          "it." },
 	{ "interval", PS_OPTION_SECONDS, AT(interval_ms), "SECONDS", "1", 100, 86400000,
@@ -155,24 +155,24 @@ static const struct ps_option rows[] = {
 	          "the 64 KiB pieces that are wrong there: W other mirrors must agree with the "
 	          "owner. Then verifies again. Nothing changes if too few agree, or if the owner "
 	          "differs from all of them: its process stored without perseas_set_range." },
-	{ "gone", PS_OPTION_FLAG, AT(gone), .groups = PS_ROSTER | PS_DRAIN,
+	{ "gone", PS_OPTION_FLAG, AT(is_gone_for_good), .groups = PS_ROSTER | PS_DRAIN,
 	  .help = "roster remove or replace: OLD is gone for good, with what it holds, and will "
 	          "not be started again. Needed to replace a dead mirror of two: were it to come "
 	          "back alone, it would not know of the change. drain: the same is so of MIRROR, "
 	          "which does not answer." },
-	{ "yes", PS_OPTION_FLAG, AT(yes), .groups = PS_DROP,
+	{ "yes", PS_OPTION_FLAG, AT(is_confirmed), .groups = PS_DROP,
 	  .help = "Deletes; without it, drop says what it would delete." },
 	{ "wait", PS_OPTION_SECONDS, AT(wait_ms), "SECONDS", "600", 1000, 86400000,
 	  .groups = PS_ROSTER | PS_SPILL | PS_DRAIN | PS_VERIFY,
 	  .help = "How long to wait for the end (verify: with --repair); drain: for that of each "
 	          "store. What was begun "
 	          "goes on without the command." },
-	{ "to", PS_OPTION_TEXT, AT(to), "PATH", .must = "a directory, or a snapshot's file",
+	{ "to", PS_OPTION_TEXT, AT(to_path), "PATH", .must = "a directory, or a snapshot's file",
 	  .groups = PS_RECOVER | PS_SNAPSHOT,
 	  .help = "snapshot: the file to write, which must not be there. recover: writes each "
 	          "segment to PATH/<name>, and what they are to PATH/MANIFEST.json. PATH is made "
 	          "when it is missing; files that are there already are never replaced." },
-	{ "onto", PS_OPTION_TEXT, AT(onto), "LIST", .must = "a list of mirrors",
+	{ "onto", PS_OPTION_TEXT, AT(onto_mirrors), "LIST", .must = "a list of mirrors",
 	  .groups = PS_RECOVER,
 	  .help = "Makes the store again on these mirrors, with the same segments at the same "
 	          "addresses." },
@@ -222,7 +222,7 @@ static const struct ps_option rows[] = {
 	  .help = "No two mirrors in the same host, rack or zone; rack means different hosts, too, "
 	          "and zone different racks. Default: the widest of these that all daemons "
 	          "name; of drain see above." },
-	{ "all", PS_OPTION_FLAG, AT(all), .groups = PS_STATUS,
+	{ "all", PS_OPTION_FLAG, AT(all_stores), .groups = PS_STATUS,
 	  .help = "Shows all stores of the daemons of LIST, a line each, instead of one store." },
 	{ "dry-run", PS_OPTION_FLAG, AT(dry_run), .groups = PS_DRAIN | PS_ROSTER,
 	  .help = "drain: says what would be moved where, and changes nothing. roster: says what W "

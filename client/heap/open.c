@@ -136,7 +136,7 @@ static bool is_name_taken(const struct perseas_heap *heap, unsigned index, char 
 	return ps_segment_by_name(heap->p, name) != NULL;
 }
 
-/* Argument of the callbacks of ps_map_publish_new. */
+/* Argument of the callbacks of ps_map_publish_new_segments. */
 struct extent_creation {
 	struct perseas_heap *heap;
 	struct ps_extent *extent; /* NULL once the heap has the extent */
@@ -152,20 +152,21 @@ static bool is_extent_missing(void *arg)
 	       !is_name_taken(heap, creation->extent->index, name);
 }
 
-static void fill_metadata(const struct ps_new_segments *birth, void *arg)
+static void fill_metadata(const struct ps_new_segments *new_segments, void *arg)
 {
 	const struct extent_creation *creation = arg;
 
-	ps_heap_head_seal(birth->segments[1].addr, creation->extent->index,
+	ps_heap_head_seal(new_segments->segments[1].addr, creation->extent->index,
 	                  creation->extent->chunks);
 }
 
-static void add_new_extent(const struct ps_new_segments *birth, void *arg)
+static void add_new_extent(const struct ps_new_segments *new_segments, void *arg)
 {
 	struct extent_creation *creation = arg;
 
 	pin_segments(creation->heap, creation->extent->index, 1);
-	set_extent_addresses(creation->extent, birth->segments[0].addr, birth->segments[1].addr);
+	set_extent_addresses(creation->extent, new_segments->segments[0].addr,
+	                     new_segments->segments[1].addr);
 	add_extent(creation->heap, creation->extent);
 	creation->extent = NULL;
 }
@@ -174,21 +175,21 @@ static void add_new_extent(const struct ps_new_segments *birth, void *arg)
 static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunks)
 {
 	struct extent_creation creation = { heap, create_extent(heap, index, chunks) };
-	struct ps_new_segments birth = { .count = 2,
-		                         .wanted = is_extent_missing,
-		                         .fill = fill_metadata,
-		                         .on_published = add_new_extent,
-		                         .arg = &creation };
+	struct ps_new_segments new_segments = { .count = 2,
+		                                .is_wanted = is_extent_missing,
+		                                .fill = fill_metadata,
+		                                .on_published = add_new_extent,
+		                                .arg = &creation };
 	int rc;
 
 	if (!creation.extent)
 		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
 		               heap->name);
-	format_segment_name(birth.segments[0].name, heap->name, "heap", index);
-	birth.segments[0].size = chunks * PS_CHUNK;
-	format_segment_name(birth.segments[1].name, heap->name, "meta", index);
-	birth.segments[1].size = ps_heap_meta_size(chunks);
-	rc = ps_map_publish_new(heap->p, &birth);
+	format_segment_name(new_segments.segments[0].name, heap->name, "heap", index);
+	new_segments.segments[0].size = chunks * PS_CHUNK;
+	format_segment_name(new_segments.segments[1].name, heap->name, "meta", index);
+	new_segments.segments[1].size = ps_heap_meta_size(chunks);
+	rc = ps_map_publish_new_segments(heap->p, &new_segments);
 	ps_extent_free(creation.extent);
 	return rc;
 }
@@ -291,11 +292,11 @@ static const char *roots_fault(const struct ps_heap_root *roots)
 static int map_segments(const struct perseas_heap *heap, const char *meta, const char *data,
                         void **at, void **objects)
 {
-	int rc = ps_map_pinned(heap->p, meta, heap->may_move, at);
+	int rc = ps_map_and_pin(heap->p, meta, heap->may_move, at);
 
 	if (rc)
 		return rc == PERSEAS_ENOSEGMENT ? 1 : rc;
-	rc = ps_map_pinned(heap->p, data, heap->may_move, objects);
+	rc = ps_map_and_pin(heap->p, data, heap->may_move, objects);
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);

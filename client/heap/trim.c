@@ -87,7 +87,7 @@ static bool is_unused(struct perseas *p, uint32_t id)
 {
 	const struct ps_segment *segment = ps_segment_by_id(p, id);
 
-	return segment->heap_count == 1 && !ps_map_in_use(p, segment);
+	return segment->heap_count == 1 && !ps_map_has_open_transaction(p, segment);
 }
 
 static bool can_remove_last(const struct trimming *t)
@@ -102,7 +102,7 @@ static bool can_remove_last(const struct trimming *t)
 }
 
 /* Removes the extents from the heap: no thread allocates or searches in them from now on. */
-static void remove_empty_extents(struct ps_destroy_set *death, void *arg)
+static void remove_empty_extents(struct ps_destroy_set *destroy_set, void *arg)
 {
 	struct trimming *t = arg;
 	struct perseas_heap *heap = t->heap;
@@ -118,8 +118,8 @@ static void remove_empty_extents(struct ps_destroy_set *death, void *arg)
 		t->gone[t->count++] = extent;
 		t->bytes += extent_bytes(extent);
 		/* open_extent relies on this order: metadata first. */
-		death->ids[death->count++] = extent->meta.segment_id;
-		death->ids[death->count++] = extent->segment;
+		destroy_set->ids[destroy_set->count++] = extent->meta.segment_id;
+		destroy_set->ids[destroy_set->count++] = extent->segment;
 	}
 	ps_biased_unlock(&heap->lock);
 	pthread_mutex_unlock(&heap->p->lock);
@@ -144,9 +144,9 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 {
 	PS_UNCANCELLED;
 	struct trimming t = { .heap = heap, .keep = keep };
-	struct ps_destroy_set death = { .choose = remove_empty_extents,
-		                        .undo_choose = restore_extents,
-		                        .arg = &t };
+	struct ps_destroy_set destroy_set = { .choose = remove_empty_extents,
+		                              .undo_choose = restore_extents,
+		                              .arg = &t };
 	bool any;
 	int rc;
 
@@ -159,10 +159,10 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 		return rc;
 	if (!any) {
 		/* An earlier call may have ended in doubt: its memory can be freed by now. */
-		ps_map_free_destroyed(heap->p);
+		ps_map_free_destroyed_on_mirrors(heap->p);
 		return 0;
 	}
-	rc = ps_map_destroy_set(heap->p, &death);
+	rc = ps_map_destroy_set(heap->p, &destroy_set);
 	for (unsigned i = 0; i < t.count; i++)
 		ps_extent_free(t.gone[i]);
 	if (given)

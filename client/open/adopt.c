@@ -44,7 +44,7 @@ static int mark_session_broken(struct perseas *p, struct ps_mirror *m, const cha
 	return PS_AGAIN;
 }
 
-static bool may_open_write_to(const struct perseas *p, const struct ps_mirror *m)
+static bool is_writable_by_open(const struct perseas *p, const struct ps_mirror *m)
 {
 	return ps_quorum_writable_by_open(p) & ps_mirror_bit(p, m);
 }
@@ -57,8 +57,9 @@ static bool is_at_chosen_state(const struct ps_mirror *m, const struct ps_image_
 }
 
 /* Returns the mirrors that are at the chosen state and have the same segments as mirror `m`. */
-static uint32_t find_same_segments(const struct perseas *p, const struct ps_image_position *chosen,
-                                   const struct ps_mirror *m)
+static uint32_t find_mirrors_with_same_segments(const struct perseas *p,
+                                                const struct ps_image_position *chosen,
+                                                const struct ps_mirror *m)
 {
 	uint32_t alike = 0;
 
@@ -82,8 +83,8 @@ static uint32_t find_same_segments(const struct perseas *p, const struct ps_imag
  * old name. Fewer than W images are like that, because the publish of that other segment never
  * reached W.
  */
-static struct ps_mirror *find_source(struct perseas *p, const struct ps_image_position *chosen,
-                                     bool *alike)
+static struct ps_mirror *choose_mend_source(struct perseas *p,
+                                            const struct ps_image_position *chosen, bool *alike)
 {
 	struct ps_mirror *first = NULL;
 	uint32_t all = 0;
@@ -97,7 +98,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_image_po
 
 		if (!(all >> i & 1))
 			continue;
-		like = find_same_segments(p, chosen, m);
+		like = find_mirrors_with_same_segments(p, chosen, m);
 		if (like == all || ps_quorum_is_w_for_open(p, like))
 			return m;
 		first = first ? first : m;
@@ -121,15 +122,16 @@ static int fail_segment_tables_differ(struct perseas *p)
 /* Writes this owner's slot to the mirrors that already have the chosen state. Returns the first of
  * them. Returns `source` if it leaves the roster, so that it gets no slot yet, and no other mirror
  * took one. Returns NULL if every session broke. */
-static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_position *chosen,
-                                       struct ps_mirror *source)
+static struct ps_mirror *adopt_mirrors_at_state(struct perseas *p,
+                                                const struct ps_image_position *chosen,
+                                                struct ps_mirror *source)
 {
 	struct ps_mirror *first = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!may_open_write_to(p, m))
+		if (!is_writable_by_open(p, m))
 			continue;
 		if (!is_at_chosen_state(m, chosen) || !ps_segments_match_header(p, m->probe.header))
 			continue;
@@ -140,7 +142,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
 		mark_adopted(p, m, "adopted as it is");
 		first = first ? first : m;
 	}
-	return first || may_open_write_to(p, source) ? first : source;
+	return first || is_writable_by_open(p, source) ? first : source;
 }
 
 /* Copies the log and the segments of mirror `from` to mirror `m`. Returns 0, or -1 if a session
@@ -165,7 +167,8 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 
 /* Notes that a mirror refused to be mended, and leaves it as it is. Returns PS_AGAIN if the session
  * broke or another owner claimed the mirror, else 0. */
-static int leave_unmended(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+static int leave_mirror_unmended(struct perseas *p, struct ps_mirror *m,
+                                 const struct ps_error *error)
 {
 	if (error->code == PERSEAS_EUNREACHABLE)
 		return mark_session_broken(p, m, error->text);
@@ -175,17 +178,17 @@ static int leave_unmended(struct perseas *p, struct ps_mirror *m, const struct p
 	return error->code == PERSEAS_EFENCED ? PS_AGAIN : 0;
 }
 
-static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+static int mend_by_whole_copy(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 
 	if (ps_rejoin_make_image_beside(p, m, &error))
-		return leave_unmended(p, m, &error);
+		return leave_mirror_unmended(p, m, &error);
 	m->probe.is_claimed = true;
 	if (copy_image(p, from, m))
 		return mark_session_broken(p, m, "the copy was not completed");
 	if (ps_rejoin_finish(p, m, &error))
-		return leave_unmended(p, m, &error);
+		return leave_mirror_unmended(p, m, &error);
 	p->commit.stat.mended_whole++;
 	return mark_adopted(p, m, "copied whole, beside what it had");
 }
@@ -212,7 +215,7 @@ static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
  * mirror. W mirrors must know the id of the new image before it counts. Returns 0, also if this is
  * not possible yet, or PS_AGAIN.
  */
-static int make_image_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+static int make_new_image(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	const uint32_t claimed = ps_claimed_and_listed(p);
 	uint8_t image_id[PS_ID_SIZE];
@@ -235,7 +238,7 @@ static int make_image_anew(struct perseas *p, struct ps_mirror *from, struct ps_
 	                                       ~ps_mirror_bit(p, m),
 	                               ps_mirror_bit(p, m)))
 		return PS_AGAIN;
-	return mend_whole(p, from, m);
+	return mend_by_whole_copy(p, from, m);
 }
 
 /* Returns true if the mirror is claimed and a roster lists its image, so that the image can be
@@ -250,7 +253,7 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 	int rc;
 
 	if (!is_mendable(m))
-		return make_image_anew(p, from, m);
+		return make_new_image(p, from, m);
 	rc = m->probe.is_candidate ? ps_mend_forward(p, from, m) : 1;
 	if (!rc) {
 		p->commit.stat.mended_forward++;
@@ -262,10 +265,11 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 		p->commit.stat.mended_delta++;
 		return mark_adopted(p, m, "mended from the logs");
 	}
-	return rc < 0 ? mark_session_broken(p, m, "the link broke") : mend_whole(p, from, m);
+	return rc < 0 ? mark_session_broken(p, m, "the link broke")
+	              : mend_by_whole_copy(p, from, m);
 }
 
-static int mend_all(struct perseas *p, struct ps_mirror *from)
+static int mend_all_mirrors(struct perseas *p, struct ps_mirror *from)
 {
 	/* Mirrors with an image come first: they may be needed for W, and to make new images on the
 	 * others. */
@@ -275,8 +279,8 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			int rc;
 
 			if (m->probe.is_adopted || m->probe.has_broken_session ||
-			    !may_open_write_to(p, m) ||
-			    (pass ? !ps_mirror_can_be_made_anew(p, m) : !is_mendable(m)))
+			    !is_writable_by_open(p, m) ||
+			    (pass ? !ps_mirror_can_get_new_image(p, m) : !is_mendable(m)))
 				continue;
 			rc = mend_mirror(p, from, m);
 			if (rc && (!m->probe.has_broken_session || !from->link))
@@ -287,7 +291,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 }
 
 /* Gives images that were loaded from a spill ids of their own in the roster (I9). */
-static int record_loaded_images(struct perseas *p)
+static int record_ids_of_loaded_images(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -340,7 +344,7 @@ static int settle_roster_change(struct perseas *p)
 	                                                                               : PS_AGAIN;
 }
 
-static int fail_too_few_hold(struct perseas *p, uint32_t holding)
+static int fail_too_few_hold_state(struct perseas *p, uint32_t holding)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
@@ -372,18 +376,19 @@ static int check_broken_sessions(struct perseas *p)
 
 /* Returns 0 if W mirrors hold the chosen state, PS_AGAIN if more may do so in another attempt, or
  * PERSEAS_EQUORUM. */
-static int check_good_count(struct perseas *p)
+static int check_enough_adopted(struct perseas *p)
 {
 	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).adopted))
 		return check_broken_sessions(p);
-	return ps_probe_sets(p).session_broke ? PS_AGAIN
-	                                      : fail_too_few_hold(p, ps_probe_sets(p).adopted);
+	return ps_probe_sets(p).session_broke
+	               ? PS_AGAIN
+	               : fail_too_few_hold_state(p, ps_probe_sets(p).adopted);
 }
 
 int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 {
 	bool alike;
-	struct ps_mirror *from = find_source(p, chosen, &alike);
+	struct ps_mirror *from = choose_mend_source(p, chosen, &alike);
 	int rc;
 
 	assert(from); /* choosing this state needed at least one such mirror */
@@ -397,7 +402,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 		return 0;
 	if (!alike)
 		return fail_segment_tables_differ(p);
-	rc = ps_check_adoptable(p, ps_claimed_and_listed(p), chosen);
+	rc = ps_check_state_adoptable(p, ps_claimed_and_listed(p), chosen);
 	if (rc)
 		return rc;
 	/* If a session breaks from here on, the next attempt may find the accepted state or the one
@@ -406,17 +411,17 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 		p->options.accept_epoch = chosen->epoch;
 		p->opening.accepted_state_epoch = p->epoch;
 	}
-	from = adopt_holders(p, chosen, from);
+	from = adopt_mirrors_at_state(p, chosen, from);
 	if (!from)
 		return PS_AGAIN;
 	if (p->next_roster || p->opening.cancelled_change)
 		rc = record_roster_change(p);
 	if (!rc)
-		rc = mend_all(p, from);
+		rc = mend_all_mirrors(p, from);
 	if (!rc)
-		rc = check_good_count(p);
+		rc = check_enough_adopted(p);
 	if (!rc)
-		rc = record_loaded_images(p);
+		rc = record_ids_of_loaded_images(p);
 	if (!rc && p->next_roster)
 		rc = settle_roster_change(p);
 	if (!rc && !ps_roster_record_adopted(p, ps_claimed_and_listed(p), ps_probe_sets(p).adopted))

@@ -46,13 +46,13 @@ static int cancel_roster_change(struct perseas *p, uint32_t *counted)
 		               "the change of the roster is decided and cannot be taken back: open "
 		               "the store without PERSEAS_CANCEL, which completes it");
 	if (!ps_quorum_is_r(p, *counted))
-		return ps_fail_too_few(p, *counted, ps_newest_state(p));
+		return ps_fail_too_few_mirrors(p, *counted, ps_newest_state(p));
 	if (!ps_quorum_is_t(p, ps_claimed_and_listed(p)))
 		return PS_AGAIN;
 	ps_roster_drop_next(p);
 	ps_report_add_line(p, "a change of the roster that was not settled is taken back");
 	p->opening.cancelled_change = true;
-	rc = ps_probe_roster(p);
+	rc = ps_probe_find_rosters(p);
 	*counted = judge_claimed_images(p);
 	return rc;
 }
@@ -75,9 +75,9 @@ int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 	if (best)
 		*chosen = *best;
 	if (!best || (!enough && !ps_state_is_accepted(p, chosen)))
-		return ps_fail_too_few(p, counted, best ? chosen : NULL);
+		return ps_fail_too_few_mirrors(p, counted, best ? chosen : NULL);
 	if (p->roster->filling && chosen->seq == 0 && !p->is_filling)
-		return ps_fail_unfilled(p);
+		return ps_fail_restore_unfinished(p);
 	ps_report_add_line(
 		p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
 		(unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,

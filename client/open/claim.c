@@ -25,14 +25,16 @@ static void draw_owner_id(struct perseas *p)
 		memcpy(p->owner, ps_salvage_mark, sizeof(ps_salvage_mark));
 }
 
-/* Reports a granted claim. Returns false if the session broke before the data path was up: another
- * owner may have claimed the mirror, or the mirror may have been restarted. */
-static bool report_granted_claim(struct perseas *p, const struct ps_mirror *m,
-                                 const Perseas__ClaimReply *claim)
+/* Reports a granted claim. Sets *session_broke to true if the session broke before the data path
+ * was up: another owner may have claimed the mirror, or the mirror may have been restarted. */
+static void report_granted_claim(struct perseas *p, const struct ps_mirror *m,
+                                 const Perseas__ClaimReply *claim, bool *session_broke)
 {
 	if (!m->probe.is_claimed) {
 		ps_report_add_line(p, "%s", m->probe.error.text);
-		return m->probe.code != PERSEAS_EUNREACHABLE && m->probe.code != PERSEAS_EFENCED;
+		*session_broke |= m->probe.code == PERSEAS_EUNREACHABLE ||
+		                  m->probe.code == PERSEAS_EFENCED;
+		return;
 	}
 	ps_report_add_line(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s",
 	                   m->address.text, (unsigned long long)m->probe.position.epoch,
@@ -41,7 +43,6 @@ static bool report_granted_claim(struct perseas *p, const struct ps_mirror *m,
 	                                                                            : ", not whole",
 	                   claim->undone ? "; an unfinished transaction was rolled back" : "",
 	                   claim->copied ? "; copied away from an owner that may still live" : "");
-	return true;
 }
 
 /* Reports a claim that failed. Returns 0 if the attempt goes on without the mirror, PS_AGAIN, or an
@@ -82,7 +83,7 @@ static int take_store_key(struct perseas *p)
 }
 
 /* Returns the mirrors that have the store. Reports for each other mirror why it is not claimed. */
-static uint32_t find_claimable(struct perseas *p)
+static uint32_t find_claimable_mirrors(struct perseas *p)
 {
 	uint32_t set = 0;
 
@@ -103,19 +104,19 @@ static uint32_t find_claimable(struct perseas *p)
 int ps_claim_store(struct perseas *p)
 {
 	struct ps_round round;
-	bool broke = false;
+	bool session_broke = false;
 	int rc = 0;
 
 	draw_owner_id(p);
 	ps_report_add_line(p, "claiming store '%s' with epoch %llu", p->store,
 	                   (unsigned long long)p->epoch + 1);
-	ps_claims_send(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
+	ps_claims_send(p, find_claimable_mirrors(p), ps_ms(p->options.connect_timeout_ms), &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 		int refused = 0;
 
 		if (round.replies[i])
-			broke |= !report_granted_claim(p, m, round.replies[i]->claim);
+			report_granted_claim(p, m, round.replies[i]->claim, &session_broke);
 		else if (round.ask[i])
 			refused = report_refused_claim(p, m);
 		if (refused < 0 || !rc)
@@ -124,14 +125,14 @@ int ps_claim_store(struct perseas *p)
 	ps_round_free(&round);
 	/* A claim may show a newer roster than the probe. */
 	if (!rc)
-		rc = ps_probe_roster(p);
+		rc = ps_probe_find_rosters(p);
 	if (!rc)
 		rc = take_store_key(p);
 	/* Two owners that claim at the same time can both end up with fewer than R claims. */
-	return !rc && broke && !ps_quorum_is_r(p, ps_claimed_and_listed(p)) ? PS_AGAIN : rc;
+	return !rc && session_broke && !ps_quorum_is_r(p, ps_claimed_and_listed(p)) ? PS_AGAIN : rc;
 }
 
-int ps_confirm_claims(struct perseas *p)
+int ps_check_claims_still_held(struct perseas *p)
 {
 	const uint32_t broken = ps_claims_find_lost(p, ps_probe_sets(p).claimed);
 
@@ -144,7 +145,7 @@ int ps_confirm_claims(struct perseas *p)
 
 /* Returns true if the header is of the image that this attempt examined, or that this owner made
  * anew since then. */
-static bool is_examined_image(const struct ps_mirror *m, const Perseas__Header *header)
+static bool has_examined_image_id(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return (m->probe.header && ps_id_equal(header->image_id, m->probe.header->image_id.data)) ||
 	       ps_id_equal(header->image_id, m->image_id);
@@ -152,7 +153,8 @@ static bool is_examined_image(const struct ps_mirror *m, const Perseas__Header *
 
 /* Connects again. Returns true if the mirror still shows the examined image; its address may lead
  * to another daemon now. */
-static bool shows_examined_image(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+static bool reconnect_to_examined_image(struct perseas *p, struct ps_mirror *m,
+                                        struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
@@ -164,7 +166,7 @@ static bool shows_examined_image(struct perseas *p, struct ps_mirror *m, struct 
 	ask.store = p->store;
 	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
 		return false;
-	same = is_examined_image(m, reply->store->status->header);
+	same = has_examined_image_id(m, reply->store->status->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return same;
 }
@@ -177,7 +179,7 @@ bool ps_claim_repeat(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	bool same;
 
-	if (!shows_examined_image(p, m, &error)) {
+	if (!reconnect_to_examined_image(p, m, &error)) {
 		ps_report_add_line(p, "%s", *error.text ? error.text : "it has another image now");
 		return false;
 	}
@@ -189,7 +191,7 @@ bool ps_claim_repeat(struct perseas *p, struct ps_mirror *m)
 		ps_report_add_line(p, "%s", error.text);
 		return false;
 	}
-	same = is_examined_image(m, reply->claim->header);
+	same = has_examined_image_id(m, reply->claim->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return same;
 }

@@ -13,7 +13,7 @@ int ps_claim_store(struct perseas *p);
 /* Returns 0 if every claimed mirror still holds this owner's claim over the session on which it was
  * granted. Returns PS_AGAIN if a session broke, because another owner may have claimed that mirror,
  * or the mirror may have lost its memory. */
-int ps_confirm_claims(struct perseas *p);
+int ps_check_claims_still_held(struct perseas *p);
 
 /* Connects again to a mirror whose session broke, and repeats the claim with the same epoch.
  * Returns true if the mirror granted it and still has the image that this attempt examined. The

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-static bool is_creating(const struct ps_probe_result *f)
+static bool is_image_creating(const struct ps_probe_result *f)
 {
 	return !f->code && f->header->state == PERSEAS__STATE__STATE_CREATING;
 }
@@ -39,13 +39,13 @@ static int check_distinct_daemons(struct perseas *p)
 }
 
 /* Fails unless every mirror answered and none has the store. */
-static int check_name_free(struct perseas *p)
+static int check_store_name_free(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 		const struct ps_probe_result *f = &m->probe;
 
-		if (!f->code && !is_creating(f))
+		if (!f->code && !is_image_creating(f))
 			return ps_fail(p, PERSEAS_EEXIST,
 			               "%s has a store '%s' already: open it, or take another name",
 			               m->address.text, p->store);
@@ -56,7 +56,7 @@ static int check_name_free(struct perseas *p)
 	return 0;
 }
 
-static unsigned wanted_acks(const struct perseas *p)
+static unsigned given_acks_or_majority(const struct perseas *p)
 {
 	return p->options.acks ? p->options.acks : p->mirror_count / 2 + 1;
 }
@@ -68,7 +68,8 @@ static bool has_own_creation_settled(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_probe_result *f = &p->mirrors[i].probe;
 
-		if (!f->code && !is_creating(f) && ps_id_equal(f->header->store_id, p->store_id))
+		if (!f->code && !is_image_creating(f) &&
+		    ps_id_equal(f->header->store_id, p->store_id))
 			return true;
 	}
 	return false;
@@ -76,20 +77,20 @@ static bool has_own_creation_settled(const struct perseas *p)
 
 /* Settles the store that an earlier attempt created. Succeeds if the first W or more mirrors
  * confirm it, because then no other process withdraws it. */
-static int settle_own_earlier_creation(struct perseas *p)
+static int complete_own_earlier_creation(struct perseas *p)
 {
-	unsigned have = 0;
+	unsigned confirmed_count = 0;
 
 	ps_making_complete(p);
-	while (have < p->mirror_count && !p->mirrors[have].probe.code &&
-	       ps_id_equal(p->mirrors[have].probe.header->store_id, p->store_id))
-		have++;
-	if (have >= wanted_acks(p))
+	while (confirmed_count < p->mirror_count && !p->mirrors[confirmed_count].probe.code &&
+	       ps_id_equal(p->mirrors[confirmed_count].probe.header->store_id, p->store_id))
+		confirmed_count++;
+	if (confirmed_count >= given_acks_or_majority(p))
 		return 0;
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
 	               "store '%s' is made, but only %u of %u mirrors confirm it: open it when the "
 	               "others are there",
-	               p->store, have, p->mirror_count);
+	               p->store, confirmed_count, p->mirror_count);
 }
 
 struct create_requests {
@@ -102,7 +103,7 @@ struct create_requests {
 
 /* Returns the level at which the store is created: the highest that all mirrors support, or 0 with
  * PERSEAS_LEVEL_0. */
-static uint32_t wanted_level(const struct perseas *p)
+static uint32_t highest_common_level(const struct perseas *p)
 {
 	uint32_t level = p->options.flags & PERSEAS_LEVEL_0 ? 0 : PS_LEVEL_MAX;
 
@@ -125,15 +126,15 @@ static void draw_store_id(struct perseas *p, const Perseas__Roster *roster)
 	ps_key_store_id(p->key, p->store_id);
 }
 
-static void prepare_requests(struct perseas *p, struct create_requests *making)
+static void prepare_create_requests(struct perseas *p, struct create_requests *making)
 {
 	p->env->ops->random(p->env, making->ids, sizeof(making->ids));
 	perseas__roster__init(&making->roster);
 	making->roster.version = 1;
-	making->roster.level = wanted_level(p);
+	making->roster.level = highest_common_level(p);
 	making->roster.filling = p->is_filling && making->roster.level > 0;
 	draw_store_id(p, &making->roster);
-	making->roster.acks = wanted_acks(p);
+	making->roster.acks = given_acks_or_majority(p);
 	making->roster.n_members = p->mirror_count;
 	making->roster.members = making->list;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -155,17 +156,17 @@ static void prepare_requests(struct perseas *p, struct create_requests *making)
 	}
 }
 
-int ps_create_clear_unfinished(struct perseas *p)
+int ps_create_withdraw_unfinished(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const Perseas__Header *header = p->mirrors[i].probe.header;
 		bool decided;
 		int rc;
 
-		if (!is_creating(&p->mirrors[i].probe))
+		if (!is_image_creating(&p->mirrors[i].probe))
 			continue;
 		if (header->roster->filling && !p->is_filling)
-			return ps_fail_unfilled(p);
+			return ps_fail_restore_unfinished(p);
 		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
 		if (rc)
 			return rc;
@@ -180,7 +181,7 @@ int ps_create_clear_unfinished(struct perseas *p)
 
 /* Abandons the creation on all mirrors. Settle was not sent to any, so none has the store as
  * consistent. */
-static void abandon_on_mirrors(struct perseas *p)
+static void abandon_creation_on_mirrors(struct perseas *p)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
@@ -205,7 +206,7 @@ static int create_on_mirrors(struct perseas *p, const struct create_requests *ma
 			perseas__reply__free_unpacked(reply, NULL);
 			continue;
 		}
-		abandon_on_mirrors(p);
+		abandon_creation_on_mirrors(p);
 		if (rc != PERSEAS_EEXIST)
 			return ps_fail(p, rc, "creating needs every mirror of the list: %s",
 			               error.text);
@@ -218,8 +219,8 @@ static int create_on_mirrors(struct perseas *p, const struct create_requests *ma
 
 /* Withdraws the creation after the first mirror did not confirm Settle. Only that mirror can tell
  * whether it settled. Returns PS_AGAIN, or PERSEAS_EUNREACHABLE if it does not answer. */
-static int withdraw_undecided(struct perseas *p, const struct create_requests *making,
-                              const struct ps_error *error)
+static int withdraw_undecided_creation(struct perseas *p, const struct create_requests *making,
+                                       const struct ps_error *error)
 {
 	bool decided;
 
@@ -233,28 +234,29 @@ static int withdraw_undecided(struct perseas *p, const struct create_requests *m
 	return PS_AGAIN;
 }
 
-static int settle_on_mirrors(struct perseas *p, const struct create_requests *making)
+static int settle_creation_on_mirrors(struct perseas *p, const struct create_requests *making)
 {
-	unsigned yes = 0;
+	unsigned settled_count = 0;
 
-	while (yes < p->mirror_count) {
+	while (settled_count < p->mirror_count) {
 		struct ps_error error = { 0 };
 
-		if (!ps_making_settle_at(p, &p->mirrors[yes], p->store_id, &error)) {
-			yes++;
+		if (!ps_making_settle_at_mirror(p, &p->mirrors[settled_count], p->store_id,
+		                                &error)) {
+			settled_count++;
 			continue;
 		}
-		if (!yes)
-			return withdraw_undecided(p, making, &error);
+		if (!settled_count)
+			return withdraw_undecided_creation(p, making, &error);
 		ps_report_add_line(p, "%s; the next open settles the store there", error.text);
 		break;
 	}
 	/* With W mirrors settled, the store survives the failures that it must survive. With fewer,
 	 * probe again. */
-	return yes >= wanted_acks(p) ? 0 : PS_AGAIN;
+	return settled_count >= given_acks_or_majority(p) ? 0 : PS_AGAIN;
 }
 
-static unsigned count_listed_mirrors(const struct perseas *p)
+static unsigned count_mirrors_of_caller(const struct perseas *p)
 {
 	unsigned count = p->mirror_count;
 
@@ -265,17 +267,17 @@ static unsigned count_listed_mirrors(const struct perseas *p)
 
 /* Removes mirrors that a roster added to the list. Their answers counted in the probe, but a store
  * is created only on the mirrors that the caller named. */
-static void forget_unlisted_mirrors(struct perseas *p)
+static void forget_mirrors_added_by_roster(struct perseas *p)
 {
-	ps_mirrors_forget_from(p, count_listed_mirrors(p));
+	ps_mirrors_forget_from_index(p, count_mirrors_of_caller(p));
 }
 
-int ps_create_probed(struct perseas *p)
+int ps_create_after_probe(struct perseas *p)
 {
-	const unsigned given = count_listed_mirrors(p);
+	const unsigned given = count_mirrors_of_caller(p);
 	struct ps_error error = { 0 };
 	struct create_requests making;
-	int rc = ps_named_list_await(p, &error);
+	int rc = ps_mirror_list_await_name_lookup(p, &error);
 
 	if (rc)
 		return rc == PS_AGAIN ? rc : ps_fail_error(p, &error);
@@ -283,16 +285,16 @@ int ps_create_probed(struct perseas *p)
 		return ps_fail(p, PERSEAS_EINVAL, "%u mirrors cannot give %u acknowledgements",
 		               given, p->options.acks);
 	if (has_own_creation_settled(p))
-		return settle_own_earlier_creation(p);
+		return complete_own_earlier_creation(p);
 	rc = check_distinct_daemons(p);
 	if (!rc)
-		rc = check_name_free(p);
+		rc = check_store_name_free(p);
 	if (!rc)
-		rc = ps_create_clear_unfinished(p);
+		rc = ps_create_withdraw_unfinished(p);
 	if (rc)
 		return rc;
-	forget_unlisted_mirrors(p);
-	prepare_requests(p, &making);
+	forget_mirrors_added_by_roster(p);
+	prepare_create_requests(p, &making);
 	rc = create_on_mirrors(p, &making);
-	return rc ? rc : settle_on_mirrors(p, &making);
+	return rc ? rc : settle_creation_on_mirrors(p, &making);
 }

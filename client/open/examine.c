@@ -13,18 +13,19 @@
 
 /* Appends a member that does not count, and the reason, to a list in a message. Returns the length
  * appended. */
-static size_t append_missing(char *text, size_t size, bool more, const char *address,
-                             const char *why)
+static size_t append_missing_member(char *text, size_t size, bool has_predecessor,
+                                    const char *address, const char *why)
 {
 	const size_t around = strlen(address) + sizeof(",  ()");
 	char reason[PS_ERROR_TEXT];
 
 	ps_text_format(reason, size > around ? size - around : 1, "%s", why);
-	return ps_text_format(text, size, "%s%s (%s)", more ? ", " : "", address, reason);
+	return ps_text_format(text, size, "%s%s (%s)", has_predecessor ? ", " : "", address,
+	                      reason);
 }
 
 /* Returns why no mirror of this handle shows the member's image. */
-static const char *explain_absence(const struct perseas *p, const Perseas__Member *member)
+static const char *explain_missing_member(const struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].probe.code &&
@@ -38,15 +39,15 @@ bool ps_mirror_is_forked(const struct perseas *p, const struct ps_mirror *m)
 	return ps_has_store(p, m) && ps_image_is_forked(m->probe.header, p->roster, p->next_roster);
 }
 
-static const char *explain_shortcoming(const struct perseas *p, const struct ps_mirror *m)
+static const char *explain_why_not_counted(const struct perseas *p, const struct ps_mirror *m)
 {
 	if (m->probe.code)
 		return m->probe.error.text;
 	return ps_mirror_is_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
 }
 
-static void list_missing(const struct perseas *p, const Perseas__Roster *roster, char *text,
-                         size_t size)
+static void list_missing_members(const struct perseas *p, const Perseas__Roster *roster, char *text,
+                                 size_t size)
 {
 	size_t used = 0;
 
@@ -54,7 +55,7 @@ static void list_missing(const struct perseas *p, const Perseas__Roster *roster,
 	text[0] = 0;
 	for (size_t k = 0; k < roster->n_members && used < size; k++) {
 		const struct ps_mirror *m = NULL;
-		const char *why = explain_absence(p, roster->members[k]);
+		const char *why = explain_missing_member(p, roster->members[k]);
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
 			if (p->mirrors[i].in_roster &&
@@ -63,13 +64,13 @@ static void list_missing(const struct perseas *p, const Perseas__Roster *roster,
 		if (m && m->probe.counts_for_r)
 			continue;
 		if (m)
-			why = explain_shortcoming(p, m);
-		used += append_missing(text + used, (size - used) / (roster->n_members - k),
-		                       used > 0, roster->members[k]->address, why);
+			why = explain_why_not_counted(p, m);
+		used += append_missing_member(text + used, (size - used) / (roster->n_members - k),
+		                              used > 0, roster->members[k]->address, why);
 	}
 }
 
-static bool have_all_failed(const struct perseas *p, int code)
+static bool have_all_mirrors_failed_with(const struct perseas *p, int code)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].probe.code != code)
@@ -79,19 +80,19 @@ static bool have_all_failed(const struct perseas *p, int code)
 
 /* Returns PERSEAS_EQUORUM, or the code with which all mirrors failed if more mirrors would not
  * help: damaged images only, no RDMA, no TLS, access denied, or a limit. */
-static int too_few_code(const struct perseas *p)
+static int choose_too_few_code(const struct perseas *p)
 {
 	static const int useless[] = {
 		PERSEAS_EDAMAGED, PERSEAS_ERDMA, PERSEAS_ETLS, PERSEAS_EDENIED, PERSEAS_ELIMIT,
 	};
 
 	for (unsigned i = 0; i < sizeof(useless) / sizeof(useless[0]); i++)
-		if (have_all_failed(p, useless[i]))
+		if (have_all_mirrors_failed_with(p, useless[i]))
 			return useless[i];
 	return PERSEAS_EQUORUM;
 }
 
-int ps_fail_unfilled(struct perseas *p)
+int ps_fail_restore_unfinished(struct perseas *p)
 {
 	return ps_fail(
 		p, PERSEAS_EUNFINISHED,
@@ -101,12 +102,13 @@ int ps_fail_unfilled(struct perseas *p)
 		p->store);
 }
 
-int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_position *state)
+int ps_fail_too_few_mirrors(struct perseas *p, uint32_t counted,
+                            const struct ps_image_position *state)
 {
 	char names[PS_ERROR_TEXT - 512], newest[120] = "no state was seen";
 	const struct ps_quorum *quorum = &p->quorums[0];
 	const Perseas__Roster *roster = p->roster;
-	const int code = too_few_code(p);
+	const int code = choose_too_few_code(p);
 
 	/* If all mirrors refuse, the message of the first one suffices. */
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
@@ -116,7 +118,7 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_p
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
 	}
-	list_missing(p, roster, names, sizeof(names));
+	list_missing_members(p, roster, names, sizeof(names));
 	if (state)
 		snprintf(newest, sizeof(newest),
 		         "the newest state seen is %llu:%llu (epoch:transaction)",
@@ -130,7 +132,8 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_p
 
 /* Fails because too few mirrors hold the newest state or could be mended to it. lost: a member has
  * lost its memory. */
-static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *state, bool lost)
+static int fail_too_few_hold_state(struct perseas *p, const struct ps_image_position *state,
+                                   bool lost)
 {
 	const Perseas__Roster *roster = p->is_change_decided ? p->next_roster : p->roster;
 	char names[PS_ERROR_TEXT - 512], anew[120] = "";
@@ -140,7 +143,7 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		holding += p->mirrors[i].probe.is_listed &&
 		           ps_candidate_is_at(&p->mirrors[i], state);
-	list_missing(p, roster, names, sizeof(names));
+	list_missing_members(p, roster, names, sizeof(names));
 	if (lost)
 		snprintf(anew, sizeof(anew),
 		         "; one that lost its memory is made anew only while "
@@ -154,7 +157,7 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 	               (unsigned long long)state->epoch, (unsigned long long)state->seq, names);
 }
 
-bool ps_mirror_can_be_made_anew(const struct perseas *p, const struct ps_mirror *m)
+bool ps_mirror_can_get_new_image(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->has_vote && !m->probe.is_listed && m->control &&
 	       (ps_has_store(p, m) ? !ps_mirror_is_forked(p, m)
@@ -163,14 +166,14 @@ bool ps_mirror_can_be_made_anew(const struct perseas *p, const struct ps_mirror 
 
 /* Returns the members without a usable image on which I9 allows a new one, given these claimed
  * mirrors. Sets *lost to true if there are members without a usable image at all. */
-static uint32_t find_members_to_make_anew(const struct perseas *p, uint32_t claimed, bool *lost)
+static uint32_t find_members_for_new_images(const struct perseas *p, uint32_t claimed, bool *lost)
 {
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!ps_mirror_can_be_made_anew(p, m))
+		if (!ps_mirror_can_get_new_image(p, m))
 			continue;
 		*lost = true;
 		if (ps_quorum_can_remake(p, claimed, m))
@@ -181,18 +184,18 @@ static uint32_t find_members_to_make_anew(const struct perseas *p, uint32_t clai
 
 /* Fails unless the roster before a change could count alone again: W of its members must be
  * claimed, or may be made anew by its own rules. */
-static int check_can_cancel(struct perseas *p, uint32_t claimed)
+static int check_can_cancel_roster_change(struct perseas *p, uint32_t claimed)
 {
 	char names[PS_ERROR_TEXT - 512];
 	uint32_t set = claimed;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (ps_mirror_can_be_made_anew(p, &p->mirrors[i]) &&
+		if (ps_mirror_can_get_new_image(p, &p->mirrors[i]) &&
 		    ps_quorum_allows_remake(&p->quorums[0], claimed, i))
 			set |= (uint32_t)1 << i;
 	if (ps_quorum_is_settled_w(p, set))
 		return 0;
-	list_missing(p, p->roster, names, sizeof(names));
+	list_missing_members(p, p->roster, names, sizeof(names));
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "the change of the roster cannot be taken back: %u of %u mirrors of the "
 	               "roster before it are there, and %u must be. Start those that are missing, "
@@ -203,26 +206,28 @@ static int check_can_cancel(struct perseas *p, uint32_t claimed)
 
 /* Returns true if the change of the roster is cancelled, or will be once the claims have shown that
  * it can be. */
-static bool is_cancelling(const struct perseas *p)
+static bool is_cancelling_roster_change(const struct perseas *p)
 {
 	return p->opening.cancelled_change ||
 	       (p->next_roster && !p->is_change_decided && p->options.flags & PERSEAS_CANCEL);
 }
 
-int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_image_position *state)
+int ps_check_state_adoptable(struct perseas *p, uint32_t claimed,
+                             const struct ps_image_position *state)
 {
 	bool lost = false;
-	const uint32_t whole = claimed | find_members_to_make_anew(p, claimed, &lost);
+	const uint32_t whole = claimed | find_members_for_new_images(p, claimed, &lost);
 
 	if (p->next_roster && !ps_quorum_is_seen_by_opens(p, claimed))
-		return ps_fail_too_few(p, claimed, NULL);
+		return ps_fail_too_few_mirrors(p, claimed, NULL);
 	if (!ps_quorum_is_r(p, claimed))
-		return ps_quorum_is_newest_w(p, whole) ? 0 : fail_too_few_hold(p, state, lost);
+		return ps_quorum_is_newest_w(p, whole) ? 0
+		                                       : fail_too_few_hold_state(p, state, lost);
 	if (p->next_roster && !p->is_change_decided && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
 	if (!ps_quorum_is_t(p, claimed))
-		return fail_too_few_hold(p, state, lost);
-	return is_cancelling(p) ? check_can_cancel(p, claimed) : 0;
+		return fail_too_few_hold_state(p, state, lost);
+	return is_cancelling_roster_change(p) ? check_can_cancel_roster_change(p, claimed) : 0;
 }
 
 const struct ps_image_position *ps_newest_state(const struct perseas *p)

@@ -34,7 +34,7 @@ struct reading {
 
 /* Provides bytes of the log to ps_log_back. Reads PEEK_BYTES of a new record at once, and later
  * only the rest. */
-static int view_log(void *source, uint64_t position, uint64_t length, const void **bytes)
+static int provide_log_bytes(void *source, uint64_t position, uint64_t length, const void **bytes)
 {
 	const struct reading *reading = source;
 	struct perseas *p = reading->p;
@@ -55,12 +55,13 @@ static int view_log(void *source, uint64_t position, uint64_t length, const void
 	return 0;
 }
 
-int ps_logged_record_read(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step)
+int ps_logged_record_read_back(struct perseas *p, struct ps_mirror *m,
+                               struct ps_logged_record *step)
 {
 	struct reading reading = { p, m, step };
 
 	step->read_length = 0;
-	return ps_log_back(&step->back, p->log_size, view_log, &reading, &step->record);
+	return ps_log_back(&step->back, p->log_size, provide_log_bytes, &reading, &step->record);
 }
 
 bool ps_range_exists(struct perseas *p, const struct ps_range *range)

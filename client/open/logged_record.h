@@ -20,7 +20,8 @@ struct ps_logged_record {
 
 /* Reads the record at step->back. Returns 0; 1 if the log no longer has the record; or -1 if the
  * link broke. */
-int ps_logged_record_read(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step);
+int ps_logged_record_read_back(struct perseas *p, struct ps_mirror *m,
+                               struct ps_logged_record *step);
 
 /* Returns true if the store has the segment that `range` names, and `range` lies inside that
  * segment. */

@@ -29,8 +29,8 @@ static int ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Req
 	return rc;
 }
 
-int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
-                        struct ps_error *error)
+int ps_making_settle_at_mirror(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                               struct ps_error *error)
 {
 	Perseas__SettleRequest body = PERSEAS__SETTLE_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(settle, SETTLE, &body);
@@ -46,7 +46,7 @@ int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 
 /* --- completing --- */
 
-static bool has_making(const struct perseas *p, const struct ps_mirror *m)
+static bool has_image_past_joining(const struct perseas *p, const struct ps_mirror *m)
 {
 	return ps_has_store(p, m) && m->probe.header->state != PERSEAS__STATE__STATE_JOINING;
 }
@@ -54,7 +54,7 @@ static bool has_making(const struct perseas *p, const struct ps_mirror *m)
 static const Perseas__Roster *find_making_roster(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (has_making(p, &p->mirrors[i]) &&
+		if (has_image_past_joining(p, &p->mirrors[i]) &&
 		    p->mirrors[i].probe.header->state == PERSEAS__STATE__STATE_CREATING)
 			return p->mirrors[i].probe.header->roster;
 	return NULL;
@@ -67,25 +67,28 @@ static bool is_same_id(ProtobufCBinaryData a, ProtobufCBinaryData b)
 
 /* Returns the mirror that has this member's image, or an image that was loaded from its spill, or
  * NULL. */
-static struct ps_mirror *find_holder(struct perseas *p, const Perseas__Member *member)
+static struct ps_mirror *find_holder_of_member_image(struct perseas *p,
+                                                     const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_making(p, m) && (is_same_id(m->probe.header->image_id, member->image_id) ||
-		                         is_same_id(m->probe.header->parent_id, member->image_id)))
+		if (has_image_past_joining(p, m) &&
+		    (is_same_id(m->probe.header->image_id, member->image_id) ||
+		     is_same_id(m->probe.header->parent_id, member->image_id)))
 			return m;
 	}
 	return NULL;
 }
 
 /* Sets an error for every mirror that is still `creating`, so that the open does not use it. */
-static void exclude_creating(struct perseas *p)
+static void exclude_unsettled_mirrors(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_making(p, m) && m->probe.header->state == PERSEAS__STATE__STATE_CREATING)
+		if (has_image_past_joining(p, m) &&
+		    m->probe.header->state == PERSEAS__STATE__STATE_CREATING)
 			m->probe.code = ps_error_set(&m->probe.error, PERSEAS_EUNREACHABLE,
 			                             "%s: the creation of store '%s' is not "
 			                             "settled there yet",
@@ -95,14 +98,15 @@ static void exclude_creating(struct perseas *p)
 
 /* Sends Settle to the members that are in this state, in the roster's order. Returns false if one
  * did not grant it; then later members were not asked. */
-static bool settle_in_state(struct perseas *p, const Perseas__Roster *roster, Perseas__State state)
+static bool settle_members_in_state(struct perseas *p, const Perseas__Roster *roster,
+                                    Perseas__State state)
 {
 	for (size_t k = 0; k < roster->n_members; k++) {
-		struct ps_mirror *m = find_holder(p, roster->members[k]);
+		struct ps_mirror *m = find_holder_of_member_image(p, roster->members[k]);
 
 		if (!m || m->probe.header->state != state)
 			continue;
-		m->probe.code = ps_making_settle_at(p, m, p->store_id, &m->probe.error);
+		m->probe.code = ps_making_settle_at_mirror(p, m, p->store_id, &m->probe.error);
 		if (m->probe.code)
 			return false;
 		m->probe.header->state = PERSEAS__STATE__STATE_CONSISTENT;
@@ -116,17 +120,18 @@ void ps_making_complete(struct perseas *p)
 
 	/* Mirrors that were consistent must confirm it first: one that does not may have been
 	 * restarted, and the making may be withdrawn on the others by now. */
-	if (roster && settle_in_state(p, roster, PERSEAS__STATE__STATE_CONSISTENT))
-		settle_in_state(p, roster, PERSEAS__STATE__STATE_CREATING);
-	exclude_creating(p);
+	if (roster && settle_members_in_state(p, roster, PERSEAS__STATE__STATE_CONSISTENT))
+		settle_members_in_state(p, roster, PERSEAS__STATE__STATE_CREATING);
+	exclude_unsettled_mirrors(p);
 }
 
 /* --- withdrawing --- */
 
 /* Returns the mirror at this address, connected: the handle's own, or *visited, which the caller
  * must disconnect. Returns NULL with *error if there is no connection. */
-static struct ps_mirror *reach_mirror(struct perseas *p, const char *address,
-                                      struct ps_mirror *visited, struct ps_error *error)
+static struct ps_mirror *connect_mirror_at_address(struct perseas *p, const char *address,
+                                                   struct ps_mirror *visited,
+                                                   struct ps_error *error)
 {
 	struct ps_mirror *m = visited;
 
@@ -146,11 +151,11 @@ static struct ps_mirror *reach_mirror(struct perseas *p, const char *address,
 typedef int making_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                         bool *decided, struct ps_error *error);
 
-/* Asks a mirror for its image of the store. Sets *there to true if the image is of this making, and
- * *decided to true if it is past `creating`. Returns 0, also if the mirror has no image, or an
+/* Asks a mirror for its image of the store. Sets *has_image to true if the image is of this making,
+ * and *decided to true if it is past `creating`. Returns 0, also if the mirror has no image, or an
  * error code. */
-static int read_making(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *there,
-                       bool *decided, struct ps_error *error)
+static int ask_for_making(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                          bool *has_image, bool *decided, struct ps_error *error)
 {
 	Perseas__StatusRequest body = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &body);
@@ -158,24 +163,24 @@ static int read_making(struct perseas *p, struct ps_mirror *m, const uint8_t *st
 	Perseas__Reply *reply;
 	int rc;
 
-	*there = false;
+	*has_image = false;
 	body.store = p->store;
 	rc = ask_mirror(p, m, &request, &reply, error);
 	if (rc)
 		return rc == PERSEAS_ENOSTORE ? 0 : rc;
 	header = reply->store->status->header;
-	*there = ps_id_equal(header->store_id, store_id);
-	*decided = *there && header->state != PERSEAS__STATE__STATE_CREATING;
+	*has_image = ps_id_equal(header->store_id, store_id);
+	*decided = *has_image && header->state != PERSEAS__STATE__STATE_CREATING;
 	perseas__reply__free_unpacked(reply, NULL);
 	return 0;
 }
 
-static int look_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
-                     struct ps_error *error)
+static int check_decided_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                              bool *decided, struct ps_error *error)
 {
-	bool there;
+	bool has_image;
 
-	return read_making(p, m, store_id, &there, decided, error);
+	return ask_for_making(p, m, store_id, &has_image, decided, error);
 }
 
 /* Sends Abandon to a mirror. If the mirror refuses, asks for its image to learn why: the making
@@ -188,7 +193,7 @@ static int abandon_step(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
 	struct ps_error refusal;
 	Perseas__Reply *reply;
-	bool there;
+	bool has_image;
 	int rc;
 
 	body.store = p->store;
@@ -200,8 +205,8 @@ static int abandon_step(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 	if (rc != PERSEAS_EPROTOCOL)
 		return rc;
 	refusal = *error;
-	rc = read_making(p, m, store_id, &there, decided, error);
-	if (rc || !there || *decided)
+	rc = ask_for_making(p, m, store_id, &has_image, decided, error);
+	if (rc || !has_image || *decided)
 		return rc;
 	*error = refusal;
 	return refusal.code;
@@ -210,16 +215,16 @@ static int abandon_step(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 static int settle_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                        bool *decided, struct ps_error *error)
 {
-	const int rc = ps_making_settle_at(p, m, store_id, error);
+	const int rc = ps_making_settle_at_mirror(p, m, store_id, error);
 
 	*decided = *decided || !rc;
 	return rc;
 }
 
-static int run_step_at(struct perseas *p, making_step *step, const char *address,
-                       const uint8_t *store_id, bool *decided, struct ps_error *error)
+static int run_step_at_address(struct perseas *p, making_step *step, const char *address,
+                               const uint8_t *store_id, bool *decided, struct ps_error *error)
 {
-	struct ps_mirror visited, *m = reach_mirror(p, address, &visited, error);
+	struct ps_mirror visited, *m = connect_mirror_at_address(p, address, &visited, error);
 	int rc = m ? step(p, m, store_id, decided, error) : error->code;
 
 	if (m == &visited)
@@ -227,52 +232,54 @@ static int run_step_at(struct perseas *p, making_step *step, const char *address
 	return rc;
 }
 
-/* Runs a step at every member in the roster's order, until one fails or *decided is set. *at is the
- * index of that member. */
+/* Runs a step at every member in the roster's order, until one fails or *decided is set. *index is
+ * the index of that member. */
 static int run_step_at_members(struct perseas *p, making_step *step, const uint8_t *store_id,
-                               const Perseas__Roster *roster, size_t *at, bool *decided,
+                               const Perseas__Roster *roster, size_t *index, bool *decided,
                                struct ps_error *error)
 {
 	int rc = 0;
 
-	for (*at = 0; *at < roster->n_members; (*at)++) {
-		rc = run_step_at(p, step, roster->members[*at]->address, store_id, decided, error);
+	for (*index = 0; *index < roster->n_members; (*index)++) {
+		rc = run_step_at_address(p, step, roster->members[*index]->address, store_id,
+		                         decided, error);
 		if (rc || *decided)
 			break;
 	}
 	return rc;
 }
 
-/* Settles the making on all members, beginning with member `at`, which has settled before. If that
- * one no longer confirms it, the making may be withdrawn on the others by now. The next open
+/* Settles the making on all members, beginning with member `first`, which has settled before. If
+ * that one no longer confirms it, the making may be withdrawn on the others by now. The next open
  * settles members that fail here. */
-static void settle_on_members(struct perseas *p, const uint8_t *store_id,
-                              const Perseas__Roster *roster, size_t at)
+static void settle_decided_making(struct perseas *p, const uint8_t *store_id,
+                                  const Perseas__Roster *roster, size_t first)
 {
 	struct ps_error ignored = { 0 };
 	bool decided = true;
-	int rc = run_step_at(p, settle_step, roster->members[at]->address, store_id, &decided,
-	                     &ignored);
+	int rc = run_step_at_address(p, settle_step, roster->members[first]->address, store_id,
+	                             &decided, &ignored);
 
 	for (size_t k = 0; k < roster->n_members && !rc; k++)
-		if (k != at)
-			rc = run_step_at(p, settle_step, roster->members[k]->address, store_id,
-			                 &decided, &ignored);
+		if (k != first)
+			rc = run_step_at_address(p, settle_step, roster->members[k]->address,
+			                         store_id, &decided, &ignored);
 }
 
 int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
                        bool *decided)
 {
 	struct ps_error error = { 0 };
-	size_t at;
+	size_t index;
 	int rc;
 
 	*decided = false;
-	rc = run_step_at_members(p, look_step, store_id, roster, &at, decided, &error);
+	rc = run_step_at_members(p, check_decided_step, store_id, roster, &index, decided, &error);
 	if (!rc && !*decided)
-		rc = run_step_at_members(p, abandon_step, store_id, roster, &at, decided, &error);
+		rc = run_step_at_members(p, abandon_step, store_id, roster, &index, decided,
+		                         &error);
 	if (*decided)
-		settle_on_members(p, store_id, roster, at);
+		settle_decided_making(p, store_id, roster, index);
 	if (!rc || *decided)
 		return 0;
 	return ps_fail(p, rc, "an unfinished creation of store '%s' cannot be withdrawn: %s",

@@ -11,8 +11,8 @@
 
 /* Sends Settle for the store with this id to mirror `m`. Returns 0, or an error code with
  * *error. */
-int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
-                        struct ps_error *error);
+int ps_making_settle_at_mirror(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                               struct ps_error *error);
 
 /* Completes the making of p->store_id, which at least one probed mirror has settled. Sends
  * Settle to every mirror that has an image of it, until the first that does not agree. Mirrors

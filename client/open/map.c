@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id)
+void ps_map_drop_segment_on_mirrors(struct perseas *p, uint32_t id)
 {
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
@@ -50,7 +50,7 @@ void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id)
 	}
 }
 
-static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why)
+static void break_mirror_link(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->is_active)
@@ -60,7 +60,7 @@ static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why
 
 /* Has every live mirror reserve memory for the segment. Drops mirrors that do not answer. If one
  * refuses for lack of memory, fails for all. */
-static int reserve_on_mirrors(struct perseas *p, struct ps_segment *segment)
+static int reserve_segment_on_mirrors(struct perseas *p, struct ps_segment *segment)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
@@ -88,7 +88,7 @@ static int reserve_on_mirrors(struct perseas *p, struct ps_segment *segment)
 		if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_ELIMIT)
 			return ps_fail_error(p, &error);
 		if (rc) {
-			break_mirror(p, m, error.text);
+			break_mirror_link(p, m, error.text);
 			last = error;
 		} else {
 			made |= ps_mirror_bit(p, m);
@@ -109,7 +109,7 @@ static int map_new_segment(struct perseas *p, const char *name, uint64_t size,
                            const struct ps_placement *placement, struct ps_segment **mapped)
 {
 	struct ps_segment *segment;
-	int rc = ps_free_destroyed_segments(p);
+	int rc = ps_free_destroyed_segments_on_mirrors(p);
 
 	if (rc)
 		return rc;
@@ -120,13 +120,13 @@ static int map_new_segment(struct perseas *p, const char *name, uint64_t size,
 		return ps_fail(p, PERSEAS_ELIMIT,
 		               "store '%s' has %d segments, and can have no more", p->store,
 		               PS_SEGMENTS_MAX);
-	rc = ps_place_new(p, segment, placement);
+	rc = ps_place_new_segment(p, segment, placement);
 	if (!rc)
-		rc = reserve_on_mirrors(p, segment);
+		rc = reserve_segment_on_mirrors(p, segment);
 	if (!rc)
 		rc = ps_layout_publish(p);
 	if (rc) {
-		ps_map_drop_at_mirrors(p, segment->id);
+		ps_map_drop_segment_on_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
@@ -136,15 +136,15 @@ static int map_new_segment(struct perseas *p, const char *name, uint64_t size,
 	return 0;
 }
 
-static void undo_map(struct perseas *p, const struct ps_segment *segment,
-                     const struct ps_placement *placement)
+static void undo_map_existing(struct perseas *p, const struct ps_segment *segment,
+                              const struct ps_placement *placement)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
 	const unsigned count = ps_grown_ids(p, segment, ids);
 
 	pthread_mutex_lock(&p->lock);
-	ps_map_hide(p, ids, count, hidden);
+	ps_map_hide_segments(p, ids, count, hidden);
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < count; i++) {
 		ps_demand_unmap(p, ps_segment_by_id(p, ids[i]));
@@ -156,7 +156,7 @@ static void undo_map(struct perseas *p, const struct ps_segment *segment,
 
 /* Makes the contents and the shadow of a mapped segment available: on demand if the handle can
  * fetch memory later, otherwise by copying all of it before this returns. */
-static int bring_contents(struct perseas *p, struct ps_segment *segment)
+static int make_contents_available(struct perseas *p, struct ps_segment *segment)
 {
 	uint8_t *room;
 	int rc = ps_shadow_reserve(p, segment, &room);
@@ -176,16 +176,16 @@ static int bring_contents(struct perseas *p, struct ps_segment *segment)
 static int map_existing(struct perseas *p, struct ps_segment *segment,
                         const struct ps_placement *placement)
 {
-	int rc = ps_place_existing(p, segment, placement);
+	int rc = ps_place_existing_segment(p, segment, placement);
 
 	if (rc)
 		return rc;
 	for (struct ps_segment *s = segment; s && !rc; s = ps_grown_next_part(p, s))
-		rc = bring_contents(p, s);
+		rc = make_contents_available(p, s);
 	if (!rc)
 		rc = ps_layout_publish(p);
 	if (rc)
-		undo_map(p, segment, placement);
+		undo_map_existing(p, segment, placement);
 	return rc;
 }
 
@@ -205,7 +205,7 @@ static int check_map_request(struct perseas *p, const char *name, const struct p
 		               "'%s': names that end with .grown.NUMBER are those of parts of "
 		               "segments that have grown: choose another one",
 		               name);
-	if (segment && size && size != whole && !placement->any_size)
+	if (segment && size && size != whole && !placement->accepts_any_size)
 		return ps_fail(p, PERSEAS_ESIZE,
 		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
 		               "use another name%s",
@@ -215,8 +215,8 @@ static int check_map_request(struct perseas *p, const char *name, const struct p
 }
 
 /* Maps the segment, and creates it if it does not exist. Sets *mapped only if it returns 0. */
-static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
-                         const struct ps_placement *placement, struct ps_segment **mapped)
+static int map_or_create_segment(struct perseas *p, const char *name, uint64_t size,
+                                 const struct ps_placement *placement, struct ps_segment **mapped)
 {
 	struct ps_segment *segment = ps_segment_by_name(p, name);
 	int rc;
@@ -241,7 +241,7 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 	return map_new_segment(p, name, size, placement, mapped);
 }
 
-int ps_map_check_ready(struct perseas *p)
+int ps_map_check_can_change_segments(struct perseas *p)
 {
 	int rc;
 
@@ -266,11 +266,12 @@ static int check_arguments(struct perseas *p, const char *segment, size_t size,
 			p, PERSEAS_EINVAL,
 			"address 0x%llx is not a multiple of %d, or leaves no room for a segment",
 			(unsigned long long)placement->address, PS_PAGE);
-	return ps_map_check_ready(p);
+	return ps_map_check_can_change_segments(p);
 }
 
-int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_placement *placement,
-                  void **addr, ptrdiff_t *moved, size_t *whole)
+int ps_map_with_placement(perseas_t *p, const char *name, size_t size,
+                          const struct ps_placement *placement, void **addr, ptrdiff_t *moved,
+                          size_t *whole)
 {
 	struct ps_segment *segment = NULL;
 	int rc;
@@ -284,9 +285,9 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
+	rc = ps_map_check_can_change_segments(p);
 	if (!rc)
-		rc = map_exclusive(p, name, size, placement, &segment);
+		rc = map_or_create_segment(p, name, size, placement, &segment);
 	assert(rc || segment);
 	if (!rc) {
 		segment->heap_count += placement->is_pinned;
@@ -303,7 +304,7 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 {
 	PS_UNCANCELLED;
-	return ps_map_placed(p, segment, size, &recorded_placement, addr, NULL, NULL);
+	return ps_map_with_placement(p, segment, size, &recorded_placement, addr, NULL, NULL);
 }
 
 int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
@@ -313,7 +314,7 @@ int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, voi
 	const struct ps_placement placement = { .where = at ? PS_PLACE_AT : PS_PLACE_ANY,
 		                                .address = (uint64_t)(uintptr_t)at };
 
-	return ps_map_placed(p, segment, size, &placement, addr, moved, NULL);
+	return ps_map_with_placement(p, segment, size, &placement, addr, moved, NULL);
 }
 
 int perseas_map_over(perseas_t *p, const char *segment, void *retained)
@@ -325,19 +326,19 @@ int perseas_map_over(perseas_t *p, const char *segment, void *retained)
 
 	if (!retained)
 		return ps_fail(p, PERSEAS_EINVAL, "there is no memory at NULL to map over");
-	return ps_map_placed(p, segment, 0, &placement, &addr, NULL, NULL);
+	return ps_map_with_placement(p, segment, 0, &placement, &addr, NULL, NULL);
 }
 
-int ps_map_pinned(struct perseas *p, const char *segment, bool anywhere, void **addr)
+int ps_map_and_pin(struct perseas *p, const char *segment, bool anywhere, void **addr)
 {
 	const struct ps_placement placement = { .where = anywhere ? PS_PLACE_ANY
 		                                                  : PS_PLACE_RECORDED,
 		                                .is_pinned = true };
 
-	return ps_map_placed(p, segment, 0, &placement, addr, NULL, NULL);
+	return ps_map_with_placement(p, segment, 0, &placement, addr, NULL, NULL);
 }
 
-void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request)
+void ps_map_send_to_live_mirrors(struct perseas *p, const Perseas__Request *request)
 {
 	struct ps_round round;
 
@@ -349,7 +350,7 @@ void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request)
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (round.ask[i] && !round.replies[i])
-			break_mirror(p, &p->mirrors[i], round.errors[i].text);
+			break_mirror_link(p, &p->mirrors[i], round.errors[i].text);
 	ps_round_free(&round);
 }
 
@@ -363,74 +364,77 @@ int ps_map_drop_unpublished(struct perseas *p, struct ps_segment *segment)
 	segment->base = base;
 	if (rc)
 		return rc;
-	ps_map_drop_at_mirrors(p, segment->id);
+	ps_map_drop_segment_on_mirrors(p, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
 
-/* Unmaps and drops the segments of `birth` that were not published. If there is no memory for a new
- * layout, they stay until perseas_unmap or close. */
-static void take_back_unpublished(struct perseas *p, const struct ps_new_segments *birth)
+/* Unmaps and drops the segments of `new_segments` that were not published. If there is no memory
+ * for a new layout, they stay until perseas_unmap or close. */
+static void drop_unpublished_segments(struct perseas *p, const struct ps_new_segments *new_segments)
 {
-	for (unsigned i = 0; i < birth->count; i++) {
-		struct ps_segment *segment = ps_segment_by_name(p, birth->segments[i].name);
+	for (unsigned i = 0; i < new_segments->count; i++) {
+		struct ps_segment *segment = ps_segment_by_name(p, new_segments->segments[i].name);
 
 		if (segment && !segment->born)
 			(void)ps_map_drop_unpublished(p, segment);
 	}
 }
 
-/* Fails if a segment of `birth` exists already: another caller made it, so it must be neither
- * filled nor dropped. */
-static int check_none_exists(struct perseas *p, const struct ps_new_segments *birth)
+/* Fails if a segment of `new_segments` exists already: another caller made it, so it must be
+ * neither filled nor dropped. */
+static int check_new_names_free(struct perseas *p, const struct ps_new_segments *new_segments)
 {
-	for (unsigned i = 0; i < birth->count; i++)
-		if (ps_segment_by_name(p, birth->segments[i].name))
+	for (unsigned i = 0; i < new_segments->count; i++)
+		if (ps_segment_by_name(p, new_segments->segments[i].name))
 			return ps_fail(p, PERSEAS_EEXIST,
 			               "segment '%s' cannot be created: store '%s' already has one",
-			               birth->segments[i].name, p->store);
+			               new_segments->segments[i].name, p->store);
 	return 0;
 }
 
-static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birth, uint64_t *seq)
+static int map_fill_and_publish(struct perseas *p, struct ps_new_segments *new_segments,
+                                uint64_t *seq)
 {
 	struct ps_segment *segment = NULL;
-	int rc = check_none_exists(p, birth);
+	int rc = check_new_names_free(p, new_segments);
 
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < birth->count && !rc; i++) {
-		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size,
-		                   birth->placement ? birth->placement : &recorded_placement,
-		                   &segment);
+	for (unsigned i = 0; i < new_segments->count && !rc; i++) {
+		rc = map_or_create_segment(p, new_segments->segments[i].name,
+		                           new_segments->segments[i].size,
+		                           new_segments->placement ? new_segments->placement
+		                                                   : &recorded_placement,
+		                           &segment);
 		assert(rc || segment);
 		if (!rc)
-			birth->segments[i].addr = segment->base;
+			new_segments->segments[i].addr = segment->base;
 	}
 	if (!rc) {
-		birth->fill(birth, birth->arg);
-		rc = ps_publish_exclusive(p, birth, seq);
+		new_segments->fill(new_segments, new_segments->arg);
+		rc = ps_publish_send_and_record(p, new_segments, seq);
 	}
 	if (*seq)
-		birth->on_published(birth, birth->arg);
+		new_segments->on_published(new_segments, new_segments->arg);
 	else
-		take_back_unpublished(p, birth);
+		drop_unpublished_segments(p, new_segments);
 	return rc;
 }
 
-int ps_map_publish_new(struct perseas *p, struct ps_new_segments *birth)
+int ps_map_publish_new_segments(struct perseas *p, struct ps_new_segments *new_segments)
 {
 	uint64_t seq = 0;
-	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
+	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_can_change_segments(p);
 
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
-	if (!rc && birth->wanted(birth->arg))
-		rc = publish_new_exclusive(p, birth, &seq);
+	rc = ps_map_check_can_change_segments(p);
+	if (!rc && new_segments->is_wanted(new_segments->arg))
+		rc = map_fill_and_publish(p, new_segments, &seq);
 	ps_exclusive_leave(p);
 	return ps_map_await_durable(p, rc, seq);
 }

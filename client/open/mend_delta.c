@@ -23,8 +23,8 @@ enum { STEPS_MAX = 4096 }; /* records read from both logs together, at most */
 
 /* Adds the ranges of a record to `changed`. Returns 0, or 1 if a delta cannot describe the
  * record. */
-static int collect_ranges(struct perseas *p, const struct ps_logged_record *step,
-                          struct ps_cover *changed)
+static int add_ranges_of_record(struct perseas *p, const struct ps_logged_record *step,
+                                struct ps_cover *changed)
 {
 	const struct ps_range *range;
 	struct ps_cursor cursor;
@@ -47,8 +47,8 @@ static int collect_ranges(struct perseas *p, const struct ps_logged_record *step
 }
 
 /* Adds the bytes of the log that the record occupies to `log`. Returns 0, or 1 without memory. */
-static int collect_log(const struct perseas *p, const struct ps_logged_record *step,
-                       struct ps_cover *log)
+static int add_log_bytes_of_record(const struct perseas *p, const struct ps_logged_record *step,
+                                   struct ps_cover *log)
 {
 	uint64_t at = PS_RING_OFFSET + step->record->position % p->log_size;
 	struct ps_span span = { at, at + ps_align64(step->record->length), 0, 0 };
@@ -64,8 +64,8 @@ static int collect_log(const struct perseas *p, const struct ps_logged_record *s
  * history, although the slot that it is about to get still reaches back to it. Otherwise
  * application data in that part could pass for old records. Returns 0, or 1 without memory.
  */
-static int collect_overwritten(const struct perseas *p, const struct ps_mirror *m,
-                               struct ps_cover *log)
+static int add_overwritten_log_bytes(const struct perseas *p, const struct ps_mirror *m,
+                                     struct ps_cover *log)
 {
 	uint64_t from = ps_lowest_intact_position(p->commit.next_position, p->log_size);
 	uint64_t end = ps_lowest_intact_position(m->probe.position.next_position, p->log_size);
@@ -88,59 +88,62 @@ static int collect_overwritten(const struct perseas *p, const struct ps_mirror *
 }
 
 /* Returns the seq of the record that was read last, or 0 at the beginning of history. */
-static uint64_t record_seq(const struct ps_logged_record *step)
+static uint64_t last_read_seq(const struct ps_logged_record *step)
 {
 	return step->record ? step->record->seq : 0;
 }
 
 /* Reads the next older record into step->record, or sets it to NULL at the beginning of history.
- * Returns as ps_logged_record_read. */
-static int read_older(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step)
+ * Returns as ps_logged_record_read_back. */
+static int read_older_record(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step)
 {
 	step->record = NULL;
-	return step->back.seq ? ps_logged_record_read(p, m, step) : 0;
+	return step->back.seq ? ps_logged_record_read_back(p, m, step) : 0;
 }
 
 /* Adds the current record to `changed` and, unless log is NULL, to `log`, and reads the next older
  * one. */
-static int step_back(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step,
-                     struct ps_cover *changed, struct ps_cover *log)
+static int collect_and_read_older(struct perseas *p, struct ps_mirror *m,
+                                  struct ps_logged_record *step, struct ps_cover *changed,
+                                  struct ps_cover *log)
 {
-	int rc = collect_ranges(p, step, changed);
+	int rc = add_ranges_of_record(p, step, changed);
 
 	if (!rc && log)
-		rc = collect_log(p, step, log);
-	return rc ? rc : read_older(p, m, step);
+		rc = add_log_bytes_of_record(p, step, log);
+	return rc ? rc : read_older_record(p, m, step);
 }
 
 /*
  * Reads both logs back to the newest common transaction. `changed` gets the ranges of both sides
- * since then, `log` the records of the source since then. `right` reads the log of the source,
- * `wrong` that of mirror `m`. Returns 0, 1 or -1 as ps_mend_delta.
+ * since then, `log` the records of the source since then. `source_log` reads the log of the source,
+ * `target_log` that of mirror `m`. Returns 0, 1 or -1 as ps_mend_delta.
  */
-static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
-                           struct ps_logged_record *right, struct ps_logged_record *wrong,
-                           struct ps_cover *changed, struct ps_cover *log)
+static int collect_since_common_transaction(struct perseas *p, struct ps_mirror *from,
+                                            struct ps_mirror *m,
+                                            struct ps_logged_record *source_log,
+                                            struct ps_logged_record *target_log,
+                                            struct ps_cover *changed, struct ps_cover *log)
 {
 	const struct ps_image_position *at = &m->probe.position;
 	int rc;
 
-	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
-	                               p->commit.last_position, p->log_size);
-	wrong->back = ps_log_back_from(at->epoch, at->seq, at->next_position, at->last_position,
-	                               p->log_size);
-	rc = read_older(p, from, right);
+	source_log->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+	                                    p->commit.last_position, p->log_size);
+	target_log->back = ps_log_back_from(at->epoch, at->seq, at->next_position,
+	                                    at->last_position, p->log_size);
+	rc = read_older_record(p, from, source_log);
 	if (!rc)
-		rc = read_older(p, m, wrong);
+		rc = read_older_record(p, m, target_log);
 	for (int steps = 0; !rc && steps < STEPS_MAX; steps++) {
-		const uint64_t a = record_seq(right), b = record_seq(wrong);
+		const uint64_t a = last_read_seq(source_log), b = last_read_seq(target_log);
 
-		if (a == b && (!a || right->record->epoch == wrong->record->epoch))
+		if (a == b && (!a || source_log->record->epoch == target_log->record->epoch))
 			return 0;
 		if (a >= b)
-			rc = step_back(p, from, right, changed, log);
+			rc = collect_and_read_older(p, from, source_log, changed, log);
 		else
-			rc = step_back(p, m, wrong, changed, NULL);
+			rc = collect_and_read_older(p, m, target_log, changed, NULL);
 	}
 	return rc ? rc : 1;
 }
@@ -176,7 +179,7 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	struct ps_cover changed = { 0 }, log = { 0 };
-	struct ps_logged_record right = { 0 }, wrong = { 0 };
+	struct ps_logged_record source_log = { 0 }, target_log = { 0 };
 	uint64_t whole = 0;
 	int rc = 1;
 
@@ -185,16 +188,17 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
 	if (has_same_regions(from->probe.header, m->probe.header))
-		rc = find_divergence(p, from, m, &right, &wrong, &changed, &log);
+		rc = collect_since_common_transaction(p, from, m, &source_log, &target_log,
+		                                      &changed, &log);
 	if (!rc)
-		rc = collect_overwritten(p, m, &log);
+		rc = add_overwritten_log_bytes(p, m, &log);
 	if (!rc && changed.covered_bytes > whole)
 		rc = 1;
 	if (!rc)
 		rc = copy_delta(p, from, m, &changed, &log);
 	ps_cover_free(&changed);
 	ps_cover_free(&log);
-	free(right.bytes);
-	free(wrong.bytes);
+	free(source_log.bytes);
+	free(target_log.bytes);
 	return rc;
 }

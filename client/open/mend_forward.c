@@ -26,14 +26,15 @@ enum {
 };
 
 /* The transactions that a mirror missed, the newest first. */
-struct missed {
+struct missed_transactions {
 	struct ps_logged_record steps[MISSED_MAX];
 	unsigned count;
 	unsigned range_count; /* ranges in the records of all steps */
 };
 
 /* Counts a record. Returns 0, or 1 if its transaction cannot be sent again. */
-static int note_record(struct perseas *p, struct missed *missed, const struct ps_record *record)
+static int count_missed_record(struct perseas *p, struct missed_transactions *missed,
+                               const struct ps_record *record)
 {
 	const struct ps_range *range;
 	struct ps_cursor cursor;
@@ -57,8 +58,8 @@ static int note_record(struct perseas *p, struct missed *missed, const struct ps
  * missed records have the epoch of the mirror's state, both images have the same history up to that
  * state.
  */
-static int read_missed(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
-                       struct missed *missed)
+static int read_missed_transactions(struct perseas *p, struct ps_mirror *from,
+                                    const struct ps_mirror *m, struct missed_transactions *missed)
 {
 	const struct ps_image_position *at = &m->probe.position;
 	const struct ps_record *oldest;
@@ -70,12 +71,12 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 		int rc;
 
 		step->back = back;
-		rc = ps_logged_record_read(p, from, step);
+		rc = ps_logged_record_read_back(p, from, step);
 		if (rc)
 			return rc;
 		back = step->back;
 		oldest = step->record;
-		if (oldest->epoch != at->epoch || note_record(p, missed, oldest))
+		if (oldest->epoch != at->epoch || count_missed_record(p, missed, oldest))
 			return 1;
 	} while (back.seq > at->seq);
 	/* A claim of the mirror must find the oldest record where it looks for an unfinished
@@ -87,8 +88,8 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 	               : 1;
 }
 
-static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
-                       uint32_t length)
+static int write_bounce_buffer(struct perseas *p, struct ps_mirror *m, uint32_t region,
+                               uint64_t offset, uint32_t length)
 {
 	struct ps_write write = { ps_ring_bounce_buffer(&p->commit.ring), offset, region, length };
 	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
@@ -116,7 +117,7 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 		if (done < record->length)
 			memcpy(bounce, (const uint8_t *)record + done,
 			       min_u64(record->length - done, length));
-		if (write_piece(p, m, PS_REGION_LOG, at + done, (uint32_t)length))
+		if (write_bounce_buffer(p, m, PS_REGION_LOG, at + done, (uint32_t)length))
 			return -1;
 		done += length;
 	}
@@ -126,7 +127,8 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 /* Sends the data that transaction missed->steps[i] wrote to this range. Returns 0, or -1 if a link
  * broke. */
 static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
-                      const struct missed *missed, unsigned i, const struct ps_range *range)
+                      const struct missed_transactions *missed, unsigned i,
+                      const struct ps_range *range)
 {
 	struct ps_window window = { .bytes = ps_ring_bounce_buffer(&p->commit.ring),
 		                    .segment = range->segment };
@@ -141,13 +143,13 @@ static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 			return -1;
 		for (unsigned younger = 0; younger < i; younger++)
 			ps_undo_record(missed->steps[younger].record, ps_window_restore, &window);
-		if (write_piece(p, m, region, window.offset, (uint32_t)window.length))
+		if (write_bounce_buffer(p, m, region, window.offset, (uint32_t)window.length))
 			return -1;
 	}
 	return 0;
 }
 
-static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
+static int send_commit_slot(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
 {
 	const struct ps_image_position now = {
 		record->epoch,
@@ -169,7 +171,7 @@ static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_rec
 }
 
 static int send_transaction(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
-                            const struct missed *missed, unsigned i)
+                            const struct missed_transactions *missed, unsigned i)
 {
 	const struct ps_record *record = missed->steps[i].record;
 	const struct ps_range *range;
@@ -182,12 +184,12 @@ static int send_transaction(struct perseas *p, struct ps_mirror *from, struct ps
 	while (ps_record_next(&cursor, &range, &before))
 		if (send_range(p, from, m, missed, i, range))
 			return -1;
-	return send_slot(p, m, record);
+	return send_commit_slot(p, m, record);
 }
 
 int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	struct missed *missed;
+	struct missed_transactions *missed;
 	int rc;
 
 	assert(!p->is_open);
@@ -197,7 +199,7 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	missed = calloc(1, sizeof(*missed));
 	if (!missed)
 		return 1;
-	rc = read_missed(p, from, m, missed);
+	rc = read_missed_transactions(p, from, m, missed);
 	for (unsigned i = missed->count; !rc && i > 0; i--)
 		rc = send_transaction(p, from, m, missed, i - 1);
 	if (!rc)

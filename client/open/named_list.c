@@ -11,14 +11,14 @@
 
 #include <string.h>
 
-void ps_named_list_drop_lookup(struct perseas *p)
+void ps_mirror_list_drop_name_lookup(struct perseas *p)
 {
 	if (p->opening.named_list.lookup)
 		p->env->ops->list_drop(p->opening.named_list.lookup);
 	p->opening.named_list.lookup = NULL;
 }
 
-void ps_mirrors_forget_from(struct perseas *p, unsigned first)
+void ps_mirrors_forget_from_index(struct perseas *p, unsigned first)
 {
 	while (p->mirror_count > first) {
 		struct ps_mirror *m = &p->mirrors[--p->mirror_count];
@@ -31,8 +31,8 @@ void ps_mirrors_forget_from(struct perseas *p, unsigned first)
 
 /* Returns true if the mirrors of the handle that no roster added are exactly these, in this
  * order. */
-static bool is_same_list(const struct perseas *p, const struct ps_address *addresses,
-                         unsigned count)
+static bool is_same_mirror_list(const struct perseas *p, const struct ps_address *addresses,
+                                unsigned count)
 {
 	if (p->mirror_count < count ||
 	    (p->mirror_count > count && !p->mirrors[count].is_from_roster))
@@ -47,7 +47,7 @@ static bool is_same_list(const struct perseas *p, const struct ps_address *addre
 static int replace_mirrors(struct perseas *p, const struct ps_address *addresses, unsigned count,
                            struct ps_error *error)
 {
-	if (is_same_list(p, addresses, count))
+	if (is_same_mirror_list(p, addresses, count))
 		return 0;
 	/* Forgetting claimed mirrors would lose track of the images that this owner has written
 	 * to. */
@@ -55,13 +55,13 @@ static int replace_mirrors(struct perseas *p, const struct ps_address *addresses
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%.300s names other mirrors than before: open the store again",
 		                    p->opening.named_list.list);
-	ps_mirrors_forget_from(p, 0);
+	ps_mirrors_forget_from_index(p, 0);
 	if (ps_handle_set_mirrors(p, p->opening.named_list.list, addresses, count, error))
 		return error->code;
 	return PS_AGAIN;
 }
 
-int ps_named_list_await(struct perseas *p, struct ps_error *error)
+int ps_mirror_list_await_name_lookup(struct perseas *p, struct ps_error *error)
 {
 	const struct ps_named_list *named = &p->opening.named_list;
 	struct ps_address addresses[PS_MIRRORS_MAX];
@@ -72,6 +72,6 @@ int ps_named_list_await(struct perseas *p, struct ps_error *error)
 	if (!ps_env_list_take_result(p->env, named->lookup, named->lookup_deadline, named->list,
 	                             addresses, &count, error))
 		ps_env_list_fail_timeout(named->list, named->lookup_limit_ms, error);
-	ps_named_list_drop_lookup(p);
+	ps_mirror_list_drop_name_lookup(p);
 	return error->code ? error->code : replace_mirrors(p, addresses, count, error);
 }

@@ -50,7 +50,7 @@ static bool is_store_absent(const struct perseas *p)
 
 /* Notes in p->opening.saw_rivals that a mirror promised another owner at least the epoch that the
  * previous attempt claimed. */
-static void note_rivals(struct perseas *p)
+static void note_rival_claims(struct perseas *p)
 {
 	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
 		const Perseas__Header *header = p->mirrors[i].probe.header;
@@ -65,15 +65,16 @@ static void note_rivals(struct perseas *p)
 /* Makes one attempt to open the store, starting with the probe. */
 static int attempt_open(struct perseas *p)
 {
-	static const struct ps_attempt_actions from_mirrors = { ps_probe_judge, ps_claim_store,
-		                                                ps_choose_state, ps_confirm_claims,
+	static const struct ps_attempt_actions from_mirrors = { ps_probe_judge_answers,
+		                                                ps_claim_store, ps_choose_state,
+		                                                ps_check_claims_still_held,
 		                                                ps_adopt_state };
 	int rc;
 
 	probe_mirrors(p);
-	note_rivals(p);
+	note_rival_claims(p);
 	if (p->options.flags & PERSEAS_CREATE && is_store_absent(p)) {
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_CREATED, ps_create_probed(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CREATED, ps_create_after_probe(p));
 		if (rc)
 			return rc;
 		probe_mirrors(p);
@@ -87,13 +88,13 @@ static int attempt_create(struct perseas *p)
 	int rc;
 
 	probe_mirrors(p);
-	rc = ps_attempt_record_step(p, PS_ATTEMPT_CREATED, ps_create_probed(p));
+	rc = ps_attempt_record_step(p, PS_ATTEMPT_CREATED, ps_create_after_probe(p));
 	ps_attempt_end(p);
 	return rc;
 }
 
 /* Sets the initial state of every mirror of a handle that is about to be open. */
-static void set_mirror_states(struct perseas *p, const struct ps_image_position *chosen)
+static void set_initial_mirror_states(struct perseas *p, const struct ps_image_position *chosen)
 {
 	assert(!p->is_open && p->opening.step == PS_ATTEMPT_OPEN);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -135,26 +136,26 @@ static void set_mirror_states(struct perseas *p, const struct ps_image_position 
 
 /* A supervisor may start the next owner in the same moment in which the last one died. Mirrors can
  * see the dead owner until its node has closed its connections, so an open does not fail with
- * PERSEAS_EBUSY before BUSY_WAIT has passed. */
-#define BUSY_WAIT ps_ms(500)  /* how long a live owner is waited for */
-#define BUSY_PAUSE ps_ms(20)  /* pause between attempts while a live owner is seen */
-#define CLOSE_WAIT ps_ms(500) /* how long a close waits for mirrors that lag */
+ * PERSEAS_EBUSY before BUSY_WAIT_NS has passed. */
+#define BUSY_WAIT_NS ps_ms(500)  /* how long a live owner is waited for */
+#define BUSY_PAUSE_NS ps_ms(20)  /* pause between attempts while a live owner is seen */
+#define CLOSE_WAIT_NS ps_ms(500) /* how long a close waits for mirrors that lag */
 
-static bool pause_while_busy(struct perseas *p, uint64_t since)
+static bool pause_while_owner_lives(struct perseas *p, uint64_t since)
 {
 	uint64_t now = ps_now(p);
 
 	/* A standby opens only after it has seen that there is no owner, so a live owner is a new
 	 * one. */
-	if (p->opening.is_known_ownerless || now >= since + BUSY_WAIT)
+	if (p->opening.is_known_ownerless || now >= since + BUSY_WAIT_NS)
 		return false;
-	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE);
+	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE_NS);
 	return true;
 }
 
 /* Pauses for a random time, so that one of several processes that claim the same mirrors gets
  * through (I5). */
-static void back_off(struct perseas *p, unsigned tries)
+static void back_off_randomly(struct perseas *p, unsigned tries)
 {
 	uint64_t bits, most = ps_ms(5) << (tries < 6 ? tries : 6);
 
@@ -162,7 +163,7 @@ static void back_off(struct perseas *p, unsigned tries)
 	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, ps_now(p) + bits % most);
 }
 
-static int fail_timeout(struct perseas *p)
+static int fail_open_timeout(struct perseas *p)
 {
 	return ps_fail(p, p->opening.saw_rivals ? PERSEAS_EFENCED : PERSEAS_EUNREACHABLE,
 	               "store '%s' could not be opened within %u ms: %s, again and again. What was "
@@ -190,7 +191,7 @@ static int fail_with_unanswered_claim(struct perseas *p, int rc)
 /* Marks the mirrors that did not answer the process that started this one, so that the first probe
  * skips them: waiting for them again would keep the store without an owner for as long. An open
  * that fences an owner, or accepts fewer than R, asks all mirrors. */
-static void mark_inherited_silent(struct perseas *p)
+static void skip_mirrors_that_parent_found_silent(struct perseas *p)
 {
 	const uint32_t by_force = PERSEAS_TAKEOVER | PERSEAS_SALVAGE | PERSEAS_CANCEL;
 
@@ -223,20 +224,20 @@ static bool should_ask_skipped_mirrors(const struct perseas *p, int rc)
  * differ from those of the named list, returns PS_AGAIN for an attempt with the list's mirrors.
  * Otherwise returns rc, or an error of the list if only the list could tell that no mirror has the
  * store. */
-static int try_named_list(struct perseas *p, int rc)
+static int try_looked_up_mirrors(struct perseas *p, int rc)
 {
 	struct ps_error error = { 0 };
 	int code;
 
 	if (!p->opening.named_list.lookup || p->epoch || rc == PS_AGAIN || rc == PERSEAS_EBUSY)
 		return rc;
-	code = ps_named_list_await(p, &error);
+	code = ps_mirror_list_await_name_lookup(p, &error);
 	if (code && code != PS_AGAIN && rc == PERSEAS_ENOSTORE)
 		return ps_fail_error(p, &error);
 	return code == PS_AGAIN ? code : rc;
 }
 
-static int open_with_retries(struct perseas *p)
+static int attempt_open_until_timeout(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
 	int rc;
@@ -247,25 +248,25 @@ static int open_with_retries(struct perseas *p)
 		rc = attempt_open(p);
 		if (should_ask_skipped_mirrors(p, rc))
 			continue;
-		if (rc == PERSEAS_EBUSY && pause_while_busy(p, start))
+		if (rc == PERSEAS_EBUSY && pause_while_owner_lives(p, start))
 			continue;
 		if (rc)
-			rc = try_named_list(p, rc);
+			rc = try_looked_up_mirrors(p, rc);
 		if (rc != PS_AGAIN)
 			break;
 		if (ps_now(p) >= p->opening.deadline)
-			return fail_timeout(p);
-		back_off(p, tries);
+			return fail_open_timeout(p);
+		back_off_randomly(p, tries);
 	}
 	if (rc)
 		return rc == PERSEAS_EQUORUM && p->opening.has_unanswered_claim
 		               ? fail_with_unanswered_claim(p, rc)
 		               : rc;
 	p->opening.deadline = 0;
-	ps_named_list_drop_lookup(p);
+	ps_mirror_list_drop_name_lookup(p);
 	p->opened_epoch = p->epoch;
 	ps_tokens_set_epoch(p);
-	set_mirror_states(p, &p->opening.chosen_position);
+	set_initial_mirror_states(p, &p->opening.chosen_position);
 	rc = ps_layout_publish(p);
 	if (rc)
 		return rc;
@@ -286,7 +287,7 @@ static int open_with_retries(struct perseas *p)
 
 /* Tells the mirrors that this owner has ended, so that the next open does not have to wait for
  * it. */
-static void release_mirrors(struct perseas *p)
+static void send_release_to_mirrors(struct perseas *p)
 {
 	Perseas__ReleaseRequest ask = PERSEAS__RELEASE_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(release, RELEASE, &ask);
@@ -305,7 +306,7 @@ static void release_mirrors(struct perseas *p)
 	ps_round_free(&round);
 }
 
-static bool all_caught_up(struct perseas *p)
+static bool have_mirrors_caught_up(struct perseas *p)
 {
 	bool all = true;
 
@@ -323,10 +324,10 @@ static bool all_caught_up(struct perseas *p)
  * too, the next open has nothing to mend. */
 static void await_lagging_mirrors(struct perseas *p)
 {
-	uint64_t until = ps_now(p) + CLOSE_WAIT;
+	uint64_t until = ps_now(p) + CLOSE_WAIT_NS;
 
 	pthread_mutex_lock(&p->lock);
-	while (!all_caught_up(p) && ps_now(p) < until)
+	while (!have_mirrors_caught_up(p) && ps_now(p) < until)
 		ps_commit_sleep_on_links(p, until);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -368,7 +369,7 @@ static int close_handle(struct perseas *p)
 	ps_warm_free(p->warm_copy);
 	p->warm_copy = NULL;
 	ps_sessions_close(p);
-	release_mirrors(p);
+	send_release_to_mirrors(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
 	ps_handle_free(p);
@@ -392,7 +393,7 @@ int ps_open(struct ps_env *env, const char *store, const char *mirrors,
 	*out = NULL;
 	if (!p)
 		return error->code;
-	mark_inherited_silent(p);
+	skip_mirrors_that_parent_found_silent(p);
 	return ps_open_handle(p, out, error);
 }
 
@@ -401,7 +402,7 @@ int ps_open_handle(struct perseas *p, perseas_t **out, struct ps_error *error)
 	int rc;
 
 	p->is_salvage = (p->options.flags & PERSEAS_SALVAGE) != 0;
-	rc = open_with_retries(p);
+	rc = attempt_open_until_timeout(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));
 		close_handle(p);
@@ -422,7 +423,7 @@ int ps_open_abort(struct perseas *p, int rc, struct ps_error *error)
 }
 
 /* Creates the store. Backs off while other processes create the same store at the same time. */
-static int create_with_retries(struct perseas *p)
+static int attempt_create_until_timeout(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
 
@@ -437,7 +438,7 @@ static int create_with_retries(struct perseas *p)
 			               "again: see what they made, or try again. What was "
 			               "seen:\n%s",
 			               p->store, perseas_report(p));
-		back_off(p, tries);
+		back_off_randomly(p, tries);
 	}
 }
 
@@ -448,7 +449,7 @@ int ps_create(struct ps_env *env, const char *store, const char *mirrors,
 
 	if (!p)
 		return error->code;
-	return ps_open_abort(p, create_with_retries(p), error);
+	return ps_open_abort(p, attempt_create_until_timeout(p), error);
 }
 
 int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
@@ -463,7 +464,7 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 	if (!p)
 		return error->code;
 	p->is_filling = true;
-	rc = create_with_retries(p);
+	rc = attempt_create_until_timeout(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));
 		close_handle(p);

@@ -46,15 +46,15 @@ uint32_t ps_opened_segment_id(perseas_t *p, const char *name)
 
 int ps_opened_send_segments(perseas_t *p, bool (*stop)(void))
 {
-	int rc = ps_map_check_ready(p);
+	int rc = ps_map_check_can_change_segments(p);
 
 	if (rc)
 		return rc;
 	ps_copy_set_stop(stop);
 	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
+	rc = ps_map_check_can_change_segments(p);
 	if (!rc)
-		rc = ps_publish_send(p, NULL);
+		rc = ps_publish_send_contents(p, NULL);
 	if (rc)
 		ps_exclusive_leave(p);
 	return ps_judge_failed_session(p, rc);

@@ -45,8 +45,8 @@ static int check_mapped_address(const struct perseas *p, const struct ps_segment
 }
 
 /* Writes into text what occupies these addresses, as a noun phrase for an error message. */
-static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size, char *text,
-                          size_t room)
+static void describe_occupant(const struct perseas *p, uint64_t start, uint64_t size, char *text,
+                              size_t room)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *other = &p->segments[i];
@@ -80,7 +80,7 @@ static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size
 }
 
 /* Maps one page and unmaps it again. Returns 0 or an errno. */
-static int try_page(void *at, int flags)
+static int try_to_map_page(void *at, int flags)
 {
 	void *got = mmap(at, PS_PAGE, PROT_NONE,
 	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
@@ -94,25 +94,25 @@ static int try_page(void *at, int flags)
 /* Returns true if the kernel never maps the last page before `end` (it lies beyond the address
  * space). The second try excludes a process that has no page left: it gets the same error at every
  * address. */
-static bool is_beyond_limit(uint64_t end)
+static bool is_beyond_address_space(uint64_t end)
 {
-	return try_page((void *)(uintptr_t)(end - PS_PAGE), MAP_FIXED_NOREPLACE) == ENOMEM &&
-	       try_page(NULL, 0) == 0;
+	return try_to_map_page((void *)(uintptr_t)(end - PS_PAGE), MAP_FIXED_NOREPLACE) == ENOMEM &&
+	       try_to_map_page(NULL, 0) == 0;
 }
 
-static int fail_address(const struct perseas *p, const struct ps_segment *segment, uint64_t address,
-                        int error)
+static int fail_cannot_map_at(const struct perseas *p, const struct ps_segment *segment,
+                              uint64_t address, int error)
 {
 	const uint64_t size = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	char holder[320];
 
 	if (error == EEXIST) {
-		name_occupant(p, address, size, holder, sizeof(holder));
+		describe_occupant(p, address, size, holder, sizeof(holder));
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' of %llu bytes cannot be mapped at 0x%llx: %s is there",
 		               segment->name, (number)segment->size, (number)address, holder);
 	}
-	if (error != ENOMEM || is_beyond_limit(address + size))
+	if (error != ENOMEM || is_beyond_address_space(address + size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' of %llu bytes cannot be mapped at 0x%llx: the kernel "
 		               "does not allow this address (%s)",
@@ -121,11 +121,11 @@ static int fail_address(const struct perseas *p, const struct ps_segment *segmen
 	return ps_segment_fail_memory(p, segment, error);
 }
 
-static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
+static int place_at_address(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	const int error = ps_segment_map_at(p, segment, address);
 
-	return error ? fail_address(p, segment, address, error) : 0;
+	return error ? fail_cannot_map_at(p, segment, address, error) : 0;
 }
 
 /* --- room to grow --- */
@@ -137,9 +137,9 @@ static int fail_no_room_behind(struct perseas *p, const struct ps_segment *head,
 	char holder[320];
 
 	if (error != EEXIST)
-		return fail_address(p, head, start + whole, error);
-	name_occupant(p, start + whole + head->growth_range_size,
-	              room - whole - head->growth_range_size, holder, sizeof(holder));
+		return fail_cannot_map_at(p, head, start + whole, error);
+	describe_occupant(p, start + whole + head->growth_range_size,
+	                  room - whole - head->growth_range_size, holder, sizeof(holder));
 	return ps_fail(
 		p, PERSEAS_EADDRESS,
 		"segment '%s' of %llu bytes at 0x%llx has no room for %llu: %s is behind it; "
@@ -179,7 +179,7 @@ void ps_place_undo(struct perseas *p, struct ps_segment *segment)
 		ps_segment_unmap(segment);
 }
 
-static int reserve_recorded(struct perseas *p, struct ps_segment *head)
+static int reserve_recorded_addresses(struct perseas *p, struct ps_segment *head)
 {
 	int error = 0;
 
@@ -208,7 +208,7 @@ static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
 
 static int place_anywhere(struct perseas *p, struct ps_segment *head)
 {
-	int error = reserve_recorded(p, head);
+	int error = reserve_recorded_addresses(p, head);
 
 	if (error == EEXIST || error == EINVAL || error == EPERM)
 		error = reserve_anywhere(p, head);
@@ -216,7 +216,7 @@ static int place_anywhere(struct perseas *p, struct ps_segment *head)
 }
 
 /* Returns true if the handle has memory in this range, which the caller then must not replace. */
-static bool overlaps_handle(const struct perseas *p, uint64_t start, uint64_t size)
+static bool overlaps_memory_of_handle(const struct perseas *p, uint64_t start, uint64_t size)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
@@ -239,19 +239,19 @@ static int place_over_retained(struct perseas *p, struct ps_segment *segment, ui
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' is recorded at 0x%llx, not 0x%llx", segment->name,
 		               (number)segment->address, (number)address);
-	if (overlaps_handle(p, address, segment->size))
-		return fail_address(p, segment, address, EEXIST);
+	if (overlaps_memory_of_handle(p, address, segment->size))
+		return fail_cannot_map_at(p, segment, address, EEXIST);
 	if (!ps_retained_has(address, segment->size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "perseas_retain left no memory of %llu bytes at 0x%llx, which "
 		               "segment '%s' needs: map it with perseas_map instead",
 		               (number)segment->size, (number)address, segment->name);
 	error = ps_segment_map_over(segment);
-	return error ? fail_address(p, segment, address, error) : 0;
+	return error ? fail_cannot_map_at(p, segment, address, error) : 0;
 }
 
-static int place_parts(struct perseas *p, struct ps_segment *head,
-                       const struct ps_placement *placement)
+static int place_all_parts(struct perseas *p, struct ps_segment *head,
+                           const struct ps_placement *placement)
 {
 	int rc = 0;
 
@@ -261,15 +261,16 @@ static int place_parts(struct perseas *p, struct ps_segment *head,
 		             ? place_over_retained(p, s,
 		                                   placement->address +
 		                                           (s->address - head->address))
-		             : place_at(p, s, placement->address + (s->address - head->address));
+		             : place_at_address(p, s,
+		                                placement->address + (s->address - head->address));
 	return rc;
 }
 
-int ps_place_existing(struct perseas *p, struct ps_segment *segment,
-                      const struct ps_placement *placement)
+int ps_place_existing_segment(struct perseas *p, struct ps_segment *segment,
+                              const struct ps_placement *placement)
 {
 	int rc = placement->where == PS_PLACE_ANY ? place_anywhere(p, segment)
-	                                          : place_parts(p, segment, placement);
+	                                          : place_all_parts(p, segment, placement);
 
 	if (!rc)
 		rc = reserve_growth(p, segment, placement->reserve_size);
@@ -321,13 +322,14 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 		return rc;
 	error = ps_segment_map_part(head, segment);
 	if (error)
-		return fail_address(p, segment, ps_segment_start_address(head) + whole, error);
+		return fail_cannot_map_at(p, segment, ps_segment_start_address(head) + whole,
+		                          error);
 	segment->address = head->address + whole;
 	return 0;
 }
 
-int ps_place_new(struct perseas *p, struct ps_segment *segment,
-                 const struct ps_placement *placement)
+int ps_place_new_segment(struct perseas *p, struct ps_segment *segment,
+                         const struct ps_placement *placement)
 {
 	int rc;
 
@@ -339,5 +341,5 @@ int ps_place_new(struct perseas *p, struct ps_segment *segment,
 	if (rc)
 		return rc;
 	segment->address = placement->address;
-	return place_at(p, segment, placement->address);
+	return place_at_address(p, segment, placement->address);
 }

@@ -17,9 +17,9 @@ enum ps_place_where {
 
 struct ps_placement {
 	enum ps_place_where where;
-	uint64_t address; /* for PS_PLACE_AT and PS_PLACE_OVER; a multiple of PS_PAGE */
-	bool is_pinned;   /* adds a pin to the segment, which then cannot be unmapped */
-	bool any_size;    /* accepts an existing segment of a size other than the caller's */
+	uint64_t address;      /* for PS_PLACE_AT and PS_PLACE_OVER; a multiple of PS_PAGE */
+	bool is_pinned;        /* adds a pin to the segment, which then cannot be unmapped */
+	bool accepts_any_size; /* accepts an existing segment of a size other than the caller's */
 	/* Bytes of address space to reserve from the segment's start on, to grow into; 0: its
 	 * size. */
 	uint64_t reserve_size;
@@ -33,15 +33,15 @@ int ps_place_check_mapped(struct perseas *p, struct ps_segment *segment,
 
 /* Reserves memory for an existing segment and all of its parts. Returns 0, or PERSEAS_EADDRESS,
  * PERSEAS_EINVAL or PERSEAS_ENOMEM, after which nothing is reserved. */
-int ps_place_existing(struct perseas *p, struct ps_segment *segment,
-                      const struct ps_placement *placement);
+int ps_place_existing_segment(struct perseas *p, struct ps_segment *segment,
+                              const struct ps_placement *placement);
 
-/* Frees the memory that ps_place_existing reserved for a segment and its parts. */
+/* Frees the memory that ps_place_existing_segment reserved for a segment and its parts. */
 void ps_place_undo(struct perseas *p, struct ps_segment *segment);
 
 /* Reserves memory for a new segment, and sets the address at which the store records it. Returns 0
  * or an error code. */
-int ps_place_new(struct perseas *p, struct ps_segment *segment,
-                 const struct ps_placement *placement);
+int ps_place_new_segment(struct perseas *p, struct ps_segment *segment,
+                         const struct ps_placement *placement);
 
 #endif

@@ -28,7 +28,7 @@ static void forget_answer(struct perseas *p, struct ps_mirror *m)
 
 /* Asks all mirrors with an index of `first` or more for their status, and notes the answers in
  * `probe`. */
-static void ask_mirrors_from(struct perseas *p, unsigned first)
+static void ask_mirrors_from_index(struct perseas *p, unsigned first)
 {
 	struct ps_round round;
 	uint32_t set = 0;
@@ -57,7 +57,7 @@ static void ask_mirrors_from(struct perseas *p, unsigned first)
 
 void ps_probe_mirrors(struct perseas *p)
 {
-	ask_mirrors_from(p, 0);
+	ask_mirrors_from_index(p, 0);
 }
 
 static int fail_ambiguous_store(struct perseas *p, const struct ps_judgement *j)
@@ -73,7 +73,7 @@ static int fail_ambiguous_store(struct perseas *p, const struct ps_judgement *j)
 		ps_judge_rival_note(j));
 }
 
-static bool has_store_id(const uint8_t *store_id)
+static bool is_store_id_set(const uint8_t *store_id)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
@@ -134,7 +134,7 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous_store(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
-	if (p->is_filling && has_store_id(p->store_id) &&
+	if (p->is_filling && is_store_id_set(p->store_id) &&
 	    memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "the store '%s' that was being filled was removed meanwhile, and "
@@ -166,7 +166,7 @@ static int fail_no_store(struct perseas *p)
 	if (other)
 		return ps_fail(p, other, "%s", text);
 	if (unfilled)
-		return ps_fail_unfilled(p);
+		return ps_fail_restore_unfinished(p);
 	if (unfinished)
 		return ps_fail(p, PERSEAS_ENOSTORE,
 		               "the creation of store '%s' was not finished: create it again",
@@ -182,7 +182,8 @@ static int fail_no_store(struct perseas *p)
 
 /* Ignores mirror `m`, whose address leads to the same daemon as `same`: a second session with a
  * daemon ends the first. */
-static void drop_duplicate(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
+static void ignore_duplicate_mirror(struct perseas *p, struct ps_mirror *m,
+                                    const struct ps_mirror *same)
 {
 	m->probe.code = ps_error_set(&m->probe.error, PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
 	                             m->address.text, same->address.text);
@@ -191,7 +192,7 @@ static void drop_duplicate(struct perseas *p, struct ps_mirror *m, const struct 
 }
 
 /* Returns a judgement with the rosters that the handle already knows. */
-static struct ps_judgement known_judgement(const struct perseas *p)
+static struct ps_judgement judgement_of_known_rosters(const struct perseas *p)
 {
 	return (struct ps_judgement){ .store_id = p->store_id,
 		                      .naming_roster = p->roster,
@@ -200,9 +201,9 @@ static struct ps_judgement known_judgement(const struct perseas *p)
 }
 
 /* Finds out which mirror is which member of the handle's rosters. */
-static void find_members(struct perseas *p, const struct ps_told *told)
+static void match_mirrors_to_members(struct perseas *p, const struct ps_told *told)
 {
-	struct ps_judgement j = known_judgement(p);
+	struct ps_judgement j = judgement_of_known_rosters(p);
 
 	ps_judge_members(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -216,7 +217,7 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 		if (j.loaded_set >> i & 1)
 			ps_mirror_note_loaded(m, m->probe.header);
 		if (j.duplicate_set >> i & 1)
-			drop_duplicate(p, m, &p->mirrors[j.duplicate_of[i]]);
+			ignore_duplicate_mirror(p, m, &p->mirrors[j.duplicate_of[i]]);
 	}
 	ps_quorums_recompute(p);
 }
@@ -233,7 +234,7 @@ static int replace_roster(struct perseas *p, Perseas__Roster **have, const Perse
 	return 0;
 }
 
-int ps_probe_roster(struct perseas *p)
+int ps_probe_find_rosters(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
@@ -252,7 +253,7 @@ int ps_probe_roster(struct perseas *p)
 	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
 		ps_roster_free(&p->next_roster);
 	p->is_change_decided = p->next_roster && (p->is_change_decided || j.is_decided);
-	find_members(p, told);
+	match_mirrors_to_members(p, told);
 	return 0;
 }
 
@@ -267,7 +268,7 @@ static bool has_mirror_with_image(const struct perseas *p, const uint8_t *image_
 
 /* Adds members of the roster that the handle's list does not have. Returns true if it added any.
  * Skips members that an earlier roster or attempt added. */
-static bool add_members(struct perseas *p, const Perseas__Roster *roster)
+static bool add_missing_members(struct perseas *p, const Perseas__Roster *roster)
 {
 	bool added = false;
 
@@ -305,7 +306,7 @@ static bool has_several_stores(const struct perseas *p)
 	return false;
 }
 
-static bool has_all_members(const struct perseas *p, const Perseas__Roster *roster)
+static bool has_address_of_every_member(const struct perseas *p, const Perseas__Roster *roster)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		struct ps_error ignored;
@@ -333,13 +334,13 @@ static int ask_rival_members(struct perseas *p)
 
 		if (p->mirrors[i].probe.code || !header)
 			continue;
-		add_members(p, header->roster);
-		add_members(p, header->next_roster);
-		all = all && has_all_members(p, header->roster) &&
-		      has_all_members(p, header->next_roster);
+		add_missing_members(p, header->roster);
+		add_missing_members(p, header->next_roster);
+		all = all && has_address_of_every_member(p, header->roster) &&
+		      has_address_of_every_member(p, header->next_roster);
 	}
 	if (p->mirror_count > given)
-		ask_mirrors_from(p, given);
+		ask_mirrors_from_index(p, given);
 	if (all)
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
@@ -352,16 +353,16 @@ static int ask_rival_members(struct perseas *p)
 static int ask_unnamed_members(struct perseas *p)
 {
 	const unsigned given = p->mirror_count;
-	bool added = add_members(p, p->roster);
+	bool added = add_missing_members(p, p->roster);
 	int rc;
 
-	added |= add_members(p, p->next_roster);
+	added |= add_missing_members(p, p->next_roster);
 	if (!added)
 		return 0;
-	ask_mirrors_from(p, given);
+	ask_mirrors_from_index(p, given);
 	/* A new answer may be `creating` although other mirrors have settled that making. */
 	ps_making_complete(p);
-	rc = ps_probe_roster(p);
+	rc = ps_probe_find_rosters(p);
 	if (rc)
 		return rc;
 	for (unsigned i = given; i < p->mirror_count; i++)
@@ -374,7 +375,7 @@ static int ask_unnamed_members(struct perseas *p)
  * cannot tell which of the two has the acknowledged transactions. */
 static int check_no_fork(struct perseas *p)
 {
-	struct ps_judgement j = known_judgement(p);
+	struct ps_judgement j = judgement_of_known_rosters(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
@@ -392,14 +393,15 @@ static int check_no_fork(struct perseas *p)
 /* Fails if the restore of the store is unfinished, except in the process that fills the store. */
 static int check_restore_finished(struct perseas *p)
 {
-	struct ps_judgement j = known_judgement(p);
+	struct ps_judgement j = judgement_of_known_rosters(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
 	ps_judge_members(&j, told, p->mirror_count);
 	ps_judge_state(&j, told, p->mirror_count);
-	return !p->is_filling && ps_judge_unfilled(&j, told, p->mirror_count) ? ps_fail_unfilled(p)
-	                                                                      : 0;
+	return !p->is_filling && ps_judge_unfilled(&j, told, p->mirror_count)
+	               ? ps_fail_restore_unfinished(p)
+	               : 0;
 }
 
 static int check_no_live_owner(struct perseas *p)
@@ -422,7 +424,7 @@ static int check_no_live_owner(struct perseas *p)
 /* Fails if too few mirrors answered to adopt a state. Claiming them anyway would fence a live owner
  * for nothing, and would raise the epoch above the state that the operator was told. An operator
  * who accepts a state with fewer than R mirrors has named it. */
-static int check_enough_answered(struct perseas *p)
+static int check_enough_mirrors_answered(struct perseas *p)
 {
 	const struct ps_image_position *newest;
 	const struct ps_probe_sets n = ps_probe_sets(p);
@@ -430,14 +432,14 @@ static int check_enough_answered(struct perseas *p)
 
 	newest = ps_newest_state(p);
 	if (!ps_quorum_is_r(p, counted) && !(newest && ps_state_is_accepted(p, newest)))
-		return ps_fail_too_few(p, counted, newest);
-	return p->is_salvage || !newest ? 0 : ps_check_adoptable(p, reached, newest);
+		return ps_fail_too_few_mirrors(p, counted, newest);
+	return p->is_salvage || !newest ? 0 : ps_check_state_adoptable(p, reached, newest);
 }
 
 /* Chooses the epoch to claim above. If this excludes mirrors, finds
  * the rosters again from the remaining mirrors; if none remains, keeps the rosters of all of them
  * for the error message. */
-static int judge_epoch(struct perseas *p)
+static int choose_epoch_to_claim_above(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
@@ -450,10 +452,10 @@ static int judge_epoch(struct perseas *p)
 		return 0;
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
-	return ps_probe_roster(p);
+	return ps_probe_find_rosters(p);
 }
 
-static int judge_probed(struct perseas *p)
+static int judge_answers(struct perseas *p)
 {
 	int rc = ask_rival_members(p);
 
@@ -472,7 +474,7 @@ static int judge_probed(struct perseas *p)
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
 	p->is_change_decided = p->opening.cancelled_change = false;
-	rc = ps_probe_roster(p);
+	rc = ps_probe_find_rosters(p);
 	if (!rc)
 		rc = ask_unnamed_members(p);
 	if (!rc)
@@ -482,12 +484,12 @@ static int judge_probed(struct perseas *p)
 	if (!rc)
 		rc = check_no_live_owner(p);
 	if (!rc)
-		rc = judge_epoch(p);
-	return rc ? rc : check_enough_answered(p);
+		rc = choose_epoch_to_claim_above(p);
+	return rc ? rc : check_enough_mirrors_answered(p);
 }
 
 /* Returns a mirror of the set `had` that fails now, except with PERSEAS_ENOSTORE, or NULL. */
-static const struct ps_mirror *find_unreachable(const struct perseas *p, uint32_t had)
+static const struct ps_mirror *find_now_unreachable(const struct perseas *p, uint32_t had)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -500,17 +502,17 @@ static const struct ps_mirror *find_unreachable(const struct perseas *p, uint32_
 
 /* Probes a second time if the answers look like a fork. A roster that changes while the mirrors
  * answer one after the other can look like that once; a real fork looks the same again. */
-int ps_probe_judge(struct perseas *p)
+int ps_probe_judge_answers(struct perseas *p)
 {
 	const struct ps_mirror *gone;
 	uint32_t had;
-	int rc = judge_probed(p);
+	int rc = judge_answers(p);
 
 	if (rc != PERSEAS_EROSTER)
 		return rc;
 	had = ps_probe_sets(p).told;
 	ps_probe_mirrors(p);
-	gone = find_unreachable(p, had);
+	gone = find_now_unreachable(p, had);
 	if (gone)
 		return ps_fail(
 			p, PERSEAS_EUNREACHABLE,
@@ -518,5 +520,5 @@ int ps_probe_judge(struct perseas *p)
 			"name, or its roster was being changed, and one of them did not answer "
 			"again (%s): start it, or open the store again",
 			p->store, gone->probe.error.text);
-	return judge_probed(p);
+	return judge_answers(p);
 }

@@ -28,11 +28,11 @@ static void announce_publish(struct perseas *p, uint32_t *ids, unsigned count, u
 	publish.n_ids = count;
 	publish.ids = ids;
 	publish.seq = seq;
-	ps_map_tell_mirrors(p, &request);
+	ps_map_send_to_live_mirrors(p, &request);
 }
 
-int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids,
-                       unsigned count)
+int ps_map_post_segment_record(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids,
+                               unsigned count)
 {
 	struct {
 		struct ps_record head;
@@ -58,7 +58,7 @@ int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32
 
 /* Marks the segments as published by `seq`, or as unpublished again if seq is 0. No commit can run
  * meanwhile. */
-static int mark_published(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
+static int set_published_seq(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
 {
 	int rc = 0;
 
@@ -74,37 +74,42 @@ static int mark_published(struct perseas *p, const uint32_t *ids, unsigned count
 	return rc ? rc : ps_layout_publish(p);
 }
 
-static bool is_listed_in(const struct ps_new_segments *birth, const struct ps_segment *segment)
+static bool is_one_of_new_segments(const struct ps_new_segments *new_segments,
+                                   const struct ps_segment *segment)
 {
-	for (unsigned i = 0; i < birth->count; i++)
-		if (!strcmp(birth->segments[i].name, segment->name))
+	for (unsigned i = 0; i < new_segments->count; i++)
+		if (!strcmp(new_segments->segments[i].name, segment->name))
 			return true;
 	return false;
 }
 
-/* birth NULL: perseas_publish, which includes all unpublished segments except parts of others. */
-static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_segment *segment)
+/* new_segments NULL: perseas_publish, which includes all unpublished segments except parts of
+ * others. */
+static bool is_in_publish(const struct ps_new_segments *new_segments,
+                          const struct ps_segment *segment)
 {
 	if (segment->born)
 		return false;
-	return birth ? is_listed_in(birth, segment) : !ps_segment_part_is_name(segment->name);
+	return new_segments ? is_one_of_new_segments(new_segments, segment)
+	                    : !ps_segment_part_is_name(segment->name);
 }
 
 /* Sets ids[] to the segments of the publish, and returns their number. */
-static unsigned list_segments(struct perseas *p, const struct ps_new_segments *birth, uint32_t *ids)
+static unsigned list_segments_to_publish(struct perseas *p,
+                                         const struct ps_new_segments *new_segments, uint32_t *ids)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (is_in_publish(birth, &p->segments[i]))
+		if (is_in_publish(new_segments, &p->segments[i]))
 			ids[count++] = p->segments[i].id;
 	return count;
 }
 
-int ps_publish_send(struct perseas *p, const struct ps_new_segments *birth)
+int ps_publish_send_contents(struct perseas *p, const struct ps_new_segments *new_segments)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = list_segments(p, birth, ids);
+	const unsigned count = list_segments_to_publish(p, new_segments, ids);
 	int rc = 0;
 
 	for (unsigned i = 0; i < count && !rc; i++)
@@ -112,10 +117,10 @@ int ps_publish_send(struct perseas *p, const struct ps_new_segments *birth)
 	return rc;
 }
 
-int ps_publish_record(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
+int ps_publish_record(struct perseas *p, const struct ps_new_segments *new_segments, uint64_t *seq)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = list_segments(p, birth, ids);
+	const unsigned count = list_segments_to_publish(p, new_segments, ids);
 	int rc;
 
 	*seq = 0;
@@ -129,30 +134,32 @@ int ps_publish_record(struct perseas *p, const struct ps_new_segments *birth, ui
 		               p->member_count, p->acks);
 	/* Every step that can fail comes before the announcement: afterwards no other record may
 	 * use this seq. */
-	rc = mark_published(p, ids, count, p->commit.seq + 1);
+	rc = set_published_seq(p, ids, count, p->commit.seq + 1);
 	if (rc) {
-		mark_published(p, ids, count, 0);
+		set_published_seq(p, ids, count, 0);
 		return rc;
 	}
 	*seq = p->commit.seq + 1;
 	announce_publish(p, ids, count, *seq);
-	return ps_map_post_record(p, PS_RECORD_PUBLISH, ids, count);
+	return ps_map_post_segment_record(p, PS_RECORD_PUBLISH, ids, count);
 }
 
-int ps_publish_exclusive(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
+int ps_publish_send_and_record(struct perseas *p, const struct ps_new_segments *new_segments,
+                               uint64_t *seq)
 {
-	int rc = ps_publish_send(p, birth);
+	int rc = ps_publish_send_contents(p, new_segments);
 
 	*seq = 0;
-	return rc ? rc : ps_publish_record(p, birth, seq);
+	return rc ? rc : ps_publish_record(p, new_segments, seq);
 }
 
-int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
+int ps_map_await_durable(struct perseas *p, int rc_before, uint64_t seq)
 {
 	uint64_t since = 0;
+	int rc;
 
-	if (rc || !seq)
-		return ps_judge_failed_session(p, rc);
+	if (rc_before || !seq)
+		return ps_judge_failed_session(p, rc_before);
 	pthread_mutex_lock(&p->lock);
 	rc = ps_commit_await(p, seq, &since);
 	pthread_mutex_unlock(&p->lock);
@@ -160,7 +167,7 @@ int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
 }
 
 /* A seq that W mirrors held once stays durable, even while one of them is being copied anew. */
-int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
+int ps_map_await_ever_durable(struct perseas *p, uint64_t seq)
 {
 	bool durable;
 
@@ -188,17 +195,17 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_can_change_segments(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
+	rc = ps_map_check_can_change_segments(p);
 	if (!rc)
-		rc = ps_publish_exclusive(p, NULL, &seq);
+		rc = ps_publish_send_and_record(p, NULL, &seq);
 	if (!rc && !seq)
 		before = last_published_seq(p);
 	ps_exclusive_leave(p);
 	/* Another thread may have published this thread's segments, and may still wait for
 	 * mirrors. */
-	return before ? ps_map_await_durable_once(p, before) : ps_map_await_durable(p, rc, seq);
+	return before ? ps_map_await_ever_durable(p, before) : ps_map_await_durable(p, rc, seq);
 }

@@ -32,7 +32,7 @@ static bool is_destroy_durable(struct perseas *p)
 	return held;
 }
 
-int ps_free_destroyed_segments(struct perseas *p)
+int ps_free_destroyed_segments_on_mirrors(struct perseas *p)
 {
 	ps_assert_admin(p);
 	if (!p->destroyed.count)
@@ -43,7 +43,7 @@ int ps_free_destroyed_segments(struct perseas *p)
 		               "try again when perseas_flush returns 0",
 		               p->store);
 	while (p->destroyed.count)
-		ps_map_drop_at_mirrors(p, p->destroyed.ids[--p->destroyed.count]);
+		ps_map_drop_segment_on_mirrors(p, p->destroyed.ids[--p->destroyed.count]);
 	return 0;
 }
 
@@ -56,11 +56,11 @@ static void announce_destroy(struct perseas *p, uint32_t *ids, unsigned count, u
 	destroy.n_ids = count;
 	destroy.ids = ids;
 	destroy.seq = seq;
-	ps_map_tell_mirrors(p, &request);
+	ps_map_send_to_live_mirrors(p, &request);
 }
 
 /* Removes a segment that the record `seq` destroys from the handle. This cannot be undone. */
-static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint64_t seq)
+static void forget_destroyed_segment(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 {
 	assert(p->destroyed.count < PS_SEGMENTS_MAX && !segment->base);
 	p->destroyed.ids[p->destroyed.count++] = segment->id;
@@ -91,10 +91,10 @@ static int check_can_destroy(struct perseas *p, const char *name, struct ps_segm
 }
 
 /* Fails if the mirrors cannot take a record that destroys segments now. */
-static int check_mirrors_ready(struct perseas *p)
+static int check_mirrors_can_destroy(struct perseas *p)
 {
 	static const struct ps_outgoing none = { .span_count = 0 };
-	int rc = ps_free_destroyed_segments(p);
+	int rc = ps_free_destroyed_segments_on_mirrors(p);
 
 	if (!rc)
 		rc = ps_commit_reserve_chain(p, &none);
@@ -111,7 +111,8 @@ static int check_mirrors_ready(struct perseas *p)
 
 /* Destroys the segments, which must be unmapped. Every step that can fail comes before this call:
  * once a mirror was told the seq, no other record may use it. */
-static int destroy_segments(struct perseas *p, uint32_t *ids, unsigned count, uint64_t *seq)
+static int destroy_unmapped_segments(struct perseas *p, uint32_t *ids, unsigned count,
+                                     uint64_t *seq)
 {
 	ps_assert_admin(p);
 	/* Copies to mirrors begin again, because an incomplete image may have parts of these
@@ -120,21 +121,21 @@ static int destroy_segments(struct perseas *p, uint32_t *ids, unsigned count, ui
 	ps_resync_restart(p, "it begins again: a segment was destroyed");
 	*seq = p->commit.seq + 1;
 	for (unsigned i = 0; i < count; i++)
-		forget_destroyed(p, ps_segment_by_id(p, ids[i]), *seq);
+		forget_destroyed_segment(p, ps_segment_by_id(p, ids[i]), *seq);
 	announce_destroy(p, ids, count, *seq);
-	return ps_map_post_record(p, PS_RECORD_DESTROY, ids, count);
+	return ps_map_post_segment_record(p, PS_RECORD_DESTROY, ids, count);
 }
 
-static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
+static int destroy_segment_by_name(struct perseas *p, const char *name, uint64_t *seq)
 {
 	struct ps_segment *segment = ps_segment_by_name(p, name);
 	uint32_t ids[PS_SEGMENTS_MAX];
 	int rc = check_can_destroy(p, name, segment);
 
 	if (!rc)
-		rc = check_mirrors_ready(p);
+		rc = check_mirrors_can_destroy(p);
 	/* One record destroys all parts: with several, a new owner could find only some of them. */
-	return rc ? rc : destroy_segments(p, ids, ps_grown_ids(p, segment, ids), seq);
+	return rc ? rc : destroy_unmapped_segments(p, ids, ps_grown_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */
@@ -142,53 +143,53 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 /* Hides the segments, then unmaps them. Only hiding can fail. The layout hides them from set_range;
  * ps_segment_move_memory hides them from transactions that track their changes, which read every
  * segment under p->lock. */
-static int unmap_segments(struct perseas *p, const struct ps_destroy_set *death)
+static int hide_and_unmap_segments(struct perseas *p, const struct ps_destroy_set *destroy_set)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	for (unsigned i = 0; i < death->count; i++)
-		ps_segment_move_memory(p, ps_segment_by_id(p, death->ids[i]), &hidden[i]);
+	for (unsigned i = 0; i < destroy_set->count; i++)
+		ps_segment_move_memory(p, ps_segment_by_id(p, destroy_set->ids[i]), &hidden[i]);
 	rc = ps_layout_publish(p);
-	for (unsigned i = 0; rc && i < death->count; i++)
-		*ps_segment_by_id(p, death->ids[i]) = hidden[i];
+	for (unsigned i = 0; rc && i < destroy_set->count; i++)
+		*ps_segment_by_id(p, destroy_set->ids[i]) = hidden[i];
 	pthread_mutex_unlock(&p->lock);
-	for (unsigned i = 0; !rc && i < death->count; i++) {
+	for (unsigned i = 0; !rc && i < destroy_set->count; i++) {
 		ps_demand_unmap(p, &hidden[i]);
 		ps_segment_unmap(&hidden[i]);
 	}
 	return rc;
 }
 
-static int destroy_mapped(struct perseas *p, struct ps_destroy_set *death, uint64_t *seq)
+static int destroy_mapped_set(struct perseas *p, struct ps_destroy_set *destroy_set, uint64_t *seq)
 {
-	int rc = check_mirrors_ready(p);
+	int rc = check_mirrors_can_destroy(p);
 
 	ps_assert_admin(p);
 	if (rc)
 		return rc;
-	death->choose(death, death->arg);
-	if (!death->count)
+	destroy_set->choose(destroy_set, destroy_set->arg);
+	if (!destroy_set->count)
 		return 0;
-	rc = unmap_segments(p, death);
+	rc = hide_and_unmap_segments(p, destroy_set);
 	if (!rc)
-		return destroy_segments(p, death->ids, death->count, seq);
-	death->undo_choose(death->arg);
+		return destroy_unmapped_segments(p, destroy_set->ids, destroy_set->count, seq);
+	destroy_set->undo_choose(destroy_set->arg);
 	return rc;
 }
 
 /* Has mirrors free the memory of destroyed segments. If this fails, they free it when they are
  * claimed next. */
-static void free_destroyed(struct perseas *p)
+static void free_destroyed_on_mirrors(struct perseas *p)
 {
 	ps_exclusive_enter(p);
-	if (!ps_map_check_ready(p))
-		(void)ps_free_destroyed_segments(p);
+	if (!ps_map_check_can_change_segments(p))
+		(void)ps_free_destroyed_segments_on_mirrors(p);
 	ps_exclusive_leave(p);
 }
 
-void ps_map_free_destroyed(struct perseas *p)
+void ps_map_free_destroyed_on_mirrors(struct perseas *p)
 {
 	bool any;
 
@@ -197,30 +198,30 @@ void ps_map_free_destroyed(struct perseas *p)
 	ps_admin_leave(p);
 	/* Stop commits (ps_exclusive_enter) only if there is something to free. */
 	if (any)
-		free_destroyed(p);
+		free_destroyed_on_mirrors(p);
 }
 
-static int await_destroyed(struct perseas *p, int rc, uint64_t seq)
+static int await_destroy_and_free(struct perseas *p, int rc, uint64_t seq)
 {
 	rc = ps_map_await_durable(p, rc, seq);
 	if (!rc && seq)
-		free_destroyed(p);
+		free_destroyed_on_mirrors(p);
 	return rc;
 }
 
-int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death)
+int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *destroy_set)
 {
 	uint64_t seq = 0;
-	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
+	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_can_change_segments(p);
 
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
+	rc = ps_map_check_can_change_segments(p);
 	if (!rc)
-		rc = destroy_mapped(p, death, &seq);
+		rc = destroy_mapped_set(p, destroy_set, &seq);
 	ps_exclusive_leave(p);
-	return await_destroyed(p, rc, seq);
+	return await_destroy_and_free(p, rc, seq);
 }
 
 int perseas_segment_destroy(perseas_t *p, const char *segment)
@@ -232,13 +233,13 @@ int perseas_segment_destroy(perseas_t *p, const char *segment)
 	if (!p || !segment || !ps_name_valid(segment))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "destroy needs a handle and the name of a segment");
-	rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_can_change_segments(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
+	rc = ps_map_check_can_change_segments(p);
 	if (!rc)
-		rc = destroy_exclusive(p, segment, &seq);
+		rc = destroy_segment_by_name(p, segment, &seq);
 	ps_exclusive_leave(p);
-	return await_destroyed(p, rc, seq);
+	return await_destroy_and_free(p, rc, seq);
 }

@@ -9,6 +9,6 @@
 /* Has mirrors free the memory of destroyed segments, so that ids and names can be used again. Needs
  * admin, and exclusive use of the links. Returns 0, or PERSEAS_EBLOCKED if fewer than W mirrors
  * hold the destruction. */
-int ps_free_destroyed_segments(struct perseas *p);
+int ps_free_destroyed_segments_on_mirrors(struct perseas *p);
 
 #endif

@@ -20,7 +20,7 @@ int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t m
 {
 	PS_UNCANCELLED;
 	const struct ps_placement placement = { .where = PS_PLACE_RECORDED,
-		                                .any_size = true,
+		                                .accepts_any_size = true,
 		                                .reserve_size = most };
 
 	if (addr)
@@ -32,7 +32,7 @@ int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t m
 		               "a segment that can grow has whole pages: size and most are "
 		               "multiples of %d, up to 1 TiB, and size is not above most",
 		               PS_PAGE);
-	return ps_map_placed(p, segment, size, &placement, addr, NULL, whole);
+	return ps_map_with_placement(p, segment, size, &placement, addr, NULL, whole);
 }
 
 /* One call of perseas_segment_grow. */
@@ -40,7 +40,7 @@ struct growing {
 	struct perseas *p;
 	const char *name;
 	uint64_t size; /* size to which the segment must grow */
-	struct ps_new_segments birth;
+	struct ps_new_segments new_segments;
 	struct ps_placement placement;
 	int rc;       /* why the segment cannot grow; 0: it can */
 	uint64_t seq; /* seq of the publish that already gave the segment this size; 0: none */
@@ -157,8 +157,8 @@ static int prepare_growth(struct growing *growing, uint64_t *more)
 	if (rc || !*more)
 		return rc;
 	growing->placement.head_id = head->id;
-	growing->birth.segments[0].size = *more;
-	return prepare_part_name(p, growing, growing->birth.segments[0].name);
+	growing->new_segments.segments[0].size = *more;
+	return prepare_part_name(p, growing, growing->new_segments.segments[0].name);
 }
 
 static bool is_growth_wanted(void *arg)
@@ -171,18 +171,18 @@ static bool is_growth_wanted(void *arg)
 }
 
 /* New memory is all zeros already. */
-static void leave_zeros(const struct ps_new_segments *birth, void *arg)
+static void leave_zeros(const struct ps_new_segments *new_segments, void *arg)
 {
-	(void)birth;
+	(void)new_segments;
 	(void)arg;
 }
 
 /* If the segment's memory outlives the handle, so does that of the new part. */
-static void inherit_retained(const struct ps_new_segments *birth, void *arg)
+static void inherit_retained(const struct ps_new_segments *new_segments, void *arg)
 {
 	const struct growing *growing = arg;
 
-	ps_segment_by_name(growing->p, birth->segments[0].name)->is_retained =
+	ps_segment_by_name(growing->p, new_segments->segments[0].name)->is_retained =
 		ps_segment_by_id(growing->p, growing->placement.head_id)->is_retained;
 }
 
@@ -193,10 +193,10 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 		.p = p,
 		.name = segment,
 		.size = size,
-		.birth = { .count = 1,
-		           .wanted = is_growth_wanted,
-		           .fill = leave_zeros,
-		           .on_published = inherit_retained },
+		.new_segments = { .count = 1,
+		                  .is_wanted = is_growth_wanted,
+		                  .fill = leave_zeros,
+		                  .on_published = inherit_retained },
 		.placement = { .where = PS_PLACE_BEHIND },
 	};
 	int rc;
@@ -209,10 +209,10 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 			"segment '%s' cannot grow to %zu bytes: sizes are multiples of %d, up "
 			"to 1 TiB",
 			segment, size, PS_PAGE);
-	growing.birth.arg = &growing;
-	growing.birth.placement = &growing.placement;
-	rc = ps_map_publish_new(p, &growing.birth);
+	growing.new_segments.arg = &growing;
+	growing.new_segments.placement = &growing.placement;
+	rc = ps_map_publish_new_segments(p, &growing.new_segments);
 	if (!rc && growing.seq)
-		rc = ps_map_await_durable_once(p, growing.seq);
+		rc = ps_map_await_ever_durable(p, growing.seq);
 	return growing.rc ? growing.rc : rc;
 }

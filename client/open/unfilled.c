@@ -19,15 +19,15 @@
 #include <string.h>
 
 /* Returns true if a mirror has an image of an unfinished store, or of the making with the id
- * `own_id`, which has no mark at level 0. own_id may be NULL. */
-static bool has_making(const struct perseas *p, const uint8_t *own_id)
+ * `created_id`, which has no mark at level 0. created_id may be NULL. */
+static bool has_unfinished_creation(const struct perseas *p, const uint8_t *created_id)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_probe_result *f = &p->mirrors[i].probe;
 
 		if (!f->code && f->header->state == PERSEAS__STATE__STATE_CREATING &&
 		    (f->header->roster->filling ||
-		     (own_id && ps_id_equal(f->header->store_id, own_id))))
+		     (created_id && ps_id_equal(f->header->store_id, created_id))))
 			return true;
 	}
 	return false;
@@ -56,7 +56,7 @@ static const struct ps_mirror *find_mirror_of_member(const struct perseas *p,
 
 /* Fails unless each member shows its image, or answers that it has no image or another one. A
  * daemon has at most one image of a name. */
-static int check_members_answered(struct perseas *p)
+static int check_every_member_answered(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
 		const Perseas__Member *member = p->roster->members[k];
@@ -78,7 +78,7 @@ static int check_members_answered(struct perseas *p)
  * was begun only while W other mirrors held what was acknowledged (I8), so one of these mirrors
  * shows the transaction.
  */
-static bool is_before_first(const struct ps_probe_result *f)
+static bool is_before_first_transaction(const struct ps_probe_result *f)
 {
 	if (f->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
@@ -87,12 +87,12 @@ static bool is_before_first(const struct ps_probe_result *f)
 }
 
 /* Fails if any image, listed in a roster or not, may have the transaction that fills the store. */
-static int check_all_before_first(struct perseas *p)
+static int check_images_before_first_transaction(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!ps_has_store(p, m) || is_before_first(&m->probe))
+		if (!ps_has_store(p, m) || is_before_first_transaction(&m->probe))
 			continue;
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "%s may have what the restore of store '%s' brought: nothing is "
@@ -102,19 +102,19 @@ static int check_all_before_first(struct perseas *p)
 	return 0;
 }
 
-/* Fails unless the store is unfinished and no image has its first transaction. own_id: the id of
- * the store that the caller itself created, which has no mark at level 0; or NULL. */
-static int check_still_unfilled(struct perseas *p, const uint8_t *own_id)
+/* Fails unless the store is unfinished and no image has its first transaction. created_id: the id
+ * of the store that the caller itself created, which has no mark at level 0; or NULL. */
+static int check_still_before_first_transaction(struct perseas *p, const uint8_t *created_id)
 {
-	if ((!p->roster->filling && !own_id) || p->next_roster)
+	if ((!p->roster->filling && !created_id) || p->next_roster)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "store '%s' is not an unfinished restore, and nothing is deleted: "
 		               "perseas status shows what is there",
 		               p->store);
-	return check_all_before_first(p);
+	return check_images_before_first_transaction(p);
 }
 
-static int check_members_claimed(struct perseas *p)
+static int check_every_member_claimed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -159,25 +159,25 @@ static int delete_claimed_images(struct perseas *p)
 	return rc;
 }
 
-static int remove_settled(struct perseas *p, const uint8_t *own_id)
+static int remove_settled_store(struct perseas *p, const uint8_t *created_id)
 {
-	int rc = ps_probe_judge(p);
+	int rc = ps_probe_judge_answers(p);
 
 	/* PERSEAS_EQUORUM: an earlier removal may have deleted some images. Then every member must
 	 * answer. */
 	if (!rc || rc == PERSEAS_EQUORUM)
-		rc = check_still_unfilled(p, own_id);
+		rc = check_still_before_first_transaction(p, created_id);
 	if (!rc)
-		rc = check_members_answered(p);
+		rc = check_every_member_answered(p);
 	if (!rc)
 		rc = ps_claim_store(p);
 	if (!rc)
-		rc = check_members_claimed(p);
+		rc = check_every_member_claimed(p);
 	/* The claims may have shown newer images than the probe. */
 	if (!rc)
-		rc = check_still_unfilled(p, own_id);
+		rc = check_still_before_first_transaction(p, created_id);
 	if (!rc)
-		rc = check_members_answered(p);
+		rc = check_every_member_answered(p);
 	return rc ? rc : delete_claimed_images(p);
 }
 
@@ -190,27 +190,27 @@ static int check_no_mirror_has_store(struct perseas *p)
 	return 0;
 }
 
-static int remove_probed(struct perseas *p, const uint8_t *own_id)
+static int remove_store_after_probe(struct perseas *p, const uint8_t *created_id)
 {
 	int rc = 0;
 
 	ps_probe_mirrors(p);
 	if (has_settled_mirror(p))
-		return remove_settled(p, own_id);
-	if (!has_making(p, own_id))
-		return own_id ? check_no_mirror_has_store(p)
-		              : ps_fail(p, PERSEAS_ENOSTORE,
-		                        "no mirror has an unfinished store '%s'", p->store);
-	rc = ps_create_clear_unfinished(p);
+		return remove_settled_store(p, created_id);
+	if (!has_unfinished_creation(p, created_id))
+		return created_id ? check_no_mirror_has_store(p)
+		                  : ps_fail(p, PERSEAS_ENOSTORE,
+		                            "no mirror has an unfinished store '%s'", p->store);
+	rc = ps_create_withdraw_unfinished(p);
 	if (rc != PS_AGAIN)
 		return rc;
 	ps_probe_mirrors(p);
-	return remove_settled(p, own_id);
+	return remove_settled_store(p, created_id);
 }
 
-int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirrors,
-                       const struct perseas_options *options, const uint8_t *store_id,
-                       struct ps_error *error)
+int ps_unfilled_store_remove(struct ps_env *env, const char *store, const char *mirrors,
+                             const struct perseas_options *options, const uint8_t *store_id,
+                             struct ps_error *error)
 {
 	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
 	int rc;
@@ -221,7 +221,7 @@ int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirror
 	p->options.flags = 0;
 	if (store_id)
 		memcpy(p->store_id, store_id, PS_ID_SIZE);
-	rc = remove_probed(p, store_id);
+	rc = remove_store_after_probe(p, store_id);
 	if (rc == PS_AGAIN)
 		rc = ps_fail(p, PERSEAS_EUNREACHABLE,
 		             "a session broke before the unfinished store '%s' was deleted: try "

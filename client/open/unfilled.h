@@ -17,8 +17,8 @@
  * or was filled on a mirror; EBUSY: it has a live owner; otherwise a member of its roster did not
  * answer, or refused.
  */
-int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirrors,
-                       const struct perseas_options *options, const uint8_t *store_id,
-                       struct ps_error *error);
+int ps_unfilled_store_remove(struct ps_env *env, const char *store, const char *mirrors,
+                             const struct perseas_options *options, const uint8_t *store_id,
+                             struct ps_error *error);
 
 #endif

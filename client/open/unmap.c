@@ -13,14 +13,15 @@
 
 #include <stdatomic.h>
 
-void ps_map_hide(struct perseas *p, const uint32_t *ids, unsigned count, struct ps_segment *hidden)
+void ps_map_hide_segments(struct perseas *p, const uint32_t *ids, unsigned count,
+                          struct ps_segment *hidden)
 {
 	ps_assert_locked(p);
 	for (unsigned i = 0; i < count; i++)
 		ps_segment_move_memory(p, ps_segment_by_id(p, ids[i]), &hidden[i]);
 }
 
-bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
+bool ps_map_has_open_transaction(struct perseas *p, const struct ps_segment *segment)
 {
 	struct perseas_tx *tx = p->commit.open_list;
 
@@ -34,26 +35,26 @@ bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
 	return false;
 }
 
-static bool is_any_in_use(struct perseas *p, const uint32_t *ids, unsigned count)
+static bool has_open_transaction(struct perseas *p, const uint32_t *ids, unsigned count)
 {
 	bool used = false;
 
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < count; i++)
-		used |= ps_map_in_use(p, ps_segment_by_id(p, ids[i]));
+		used |= ps_map_has_open_transaction(p, ps_segment_by_id(p, ids[i]));
 	pthread_mutex_unlock(&p->lock);
 	return used;
 }
 
 /* Hides the segments from transactions before they are unmapped. Returns 0, or PERSEAS_ENOMEM,
  * which changes nothing. */
-static int hide_mapped(struct perseas *p, const uint32_t *ids, unsigned count,
-                       struct ps_segment *hidden)
+static int hide_mapped_segments(struct perseas *p, const uint32_t *ids, unsigned count,
+                                struct ps_segment *hidden)
 {
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	ps_map_hide(p, ids, count, hidden);
+	ps_map_hide_segments(p, ids, count, hidden);
 	rc = ps_layout_publish(p);
 	for (unsigned i = 0; rc && i < count; i++)
 		*ps_segment_by_id(p, ids[i]) = hidden[i];
@@ -61,7 +62,7 @@ static int hide_mapped(struct perseas *p, const uint32_t *ids, unsigned count,
 	return rc;
 }
 
-static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
+static void unmap_hidden_segment(struct perseas *p, struct ps_segment *hidden)
 {
 	struct ps_segment *segment = ps_segment_by_id(p, hidden->id);
 
@@ -69,7 +70,7 @@ static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
 		segment->unmapped_seq = p->commit.seq;
 		ps_demand_unmap(p, segment);
 	} else {
-		ps_map_drop_at_mirrors(p, segment->id);
+		ps_map_drop_segment_on_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
@@ -77,7 +78,7 @@ static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
 	ps_segment_unmap(hidden);
 }
 
-static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
+static int unmap_segment_with_parts(struct perseas *p, struct ps_segment *segment)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
@@ -89,17 +90,17 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 		               "segment '%s' is a part of a heap that is open: close the store to "
 		               "unmap it",
 		               segment->name);
-	if (is_any_in_use(p, ids, count))
+	if (has_open_transaction(p, ids, count))
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "an open transaction has ranges in segment '%s': end it first",
 		               segment->name);
-	rc = hide_mapped(p, ids, count, hidden);
+	rc = hide_mapped_segments(p, ids, count, hidden);
 	for (unsigned i = 0; !rc && i < count; i++)
-		unmap_hidden(p, &hidden[i]);
+		unmap_hidden_segment(p, &hidden[i]);
 	return rc;
 }
 
-static struct ps_segment *find_mapped(struct perseas *p, const void *addr)
+static struct ps_segment *find_segment_mapped_at(struct perseas *p, const void *addr)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
 		if (addr && p->segments[i].base == addr &&
@@ -118,13 +119,13 @@ int perseas_unmap(perseas_t *p, void *addr)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	ps_exclusive_enter(p);
-	segment = find_mapped(p, addr);
-	rc = segment ? unmap_exclusive(p, segment) : PERSEAS_ERANGE;
+	segment = find_segment_mapped_at(p, addr);
+	rc = segment ? unmap_segment_with_parts(p, segment) : PERSEAS_ERANGE;
 	ps_exclusive_leave(p);
 	return rc;
 }
 
-static bool has_missing_memory(struct perseas *p, const struct ps_segment *segment)
+static bool has_unfetched_memory(struct perseas *p, const struct ps_segment *segment)
 {
 	for (; segment; segment = ps_grown_next_part(p, segment))
 		if (ps_demand_has_missing(p, segment))
@@ -141,10 +142,10 @@ int perseas_retain(perseas_t *p, void *addr)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	ps_exclusive_enter(p);
-	segment = find_mapped(p, addr);
+	segment = find_segment_mapped_at(p, addr);
 	if (!segment)
 		rc = PERSEAS_ERANGE;
-	else if (has_missing_memory(p, segment))
+	else if (has_unfetched_memory(p, segment))
 		rc = ps_fail(p, PERSEAS_EAGAIN,
 		             "some memory of segment '%s' is not fetched yet, and could not be "
 		             "fetched after the close: call perseas_wait_whole first",

@@ -79,7 +79,7 @@ void verbs_link_close(struct verbs_link *link)
 	if (link->session->fabric == target_rdma.name)
 		link->session->fabric = NULL;
 	verbs_domain_remove_link(link->domain);
-	admission_leave(&link->admitted);
+	admission_remove(&link->admitted);
 	free(link);
 }
 
@@ -201,13 +201,13 @@ static bool admit_link(struct verbs_link *link, enum refusal *refusal)
 	*refusal = REFUSED_FULL;
 	link->admitted.is_owner = is_owner_link;
 	link->admitted.is_data_path = true;
-	if (!admission_enter(&daemon->admission, &link->admitted, connection_origin(session)))
+	if (!admission_admit(&daemon->admission, &link->admitted, connection_get_origin(session)))
 		return false;
 	*refusal = REFUSED_LIMIT;
-	if (link->admitted.origin->connections <=
+	if (link->admitted.origin->connection_count <=
 	    access_limit(stores_access(daemon->stores), session->identity.name, LIMIT_CONNECTIONS))
 		return true;
-	admission_leave(&link->admitted);
+	admission_remove(&link->admitted);
 	return false;
 }
 
@@ -237,7 +237,7 @@ static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_i
 	log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL, "no queue pair for an rdma connection: %s",
 	          strerror(abs(error)));
 	*refusal = REFUSED_FULL;
-	admission_leave(&link->admitted);
+	admission_remove(&link->admitted);
 	free(link);
 	return NULL;
 }

@@ -21,7 +21,7 @@ enum { ROUNDS = 8 }; /* buffers that one link may receive before others have the
 
 static bool is_threaded(const struct data_link *link)
 {
-	return link->lane->epoll >= 0;
+	return link->lane->epoll_fd >= 0;
 }
 
 static void lane_add_link(struct data_link *link, struct lane *lane)
@@ -58,7 +58,7 @@ static void data_close(struct data_link *link)
 		link->session->fabric = NULL;
 	lane_remove_link(link);
 	if (is_threaded(link) && link->polled_events)
-		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
+		epoll_ctl(link->lane->epoll_fd, EPOLL_CTL_DEL, link->stream.fd, NULL);
 	if (link->readable)
 		event_free(link->readable);
 	if (link->writable)
@@ -66,7 +66,7 @@ static void data_close(struct data_link *link)
 	if (link->deadline)
 		event_free(link->deadline);
 	ps_stream_close(&link->stream);
-	admission_leave(&link->admitted);
+	admission_remove(&link->admitted);
 	free(link->queue);
 	free(link);
 }
@@ -79,13 +79,13 @@ static void lane_update_events(struct data_link *link)
 	const int how = link->polled_events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
 	if (event.events != link->polled_events &&
-	    epoll_ctl(link->lane->epoll, how, link->stream.fd, &event) < 0) {
+	    epoll_ctl(link->lane->epoll_fd, how, link->stream.fd, &event) < 0) {
 		link->close_reason = CLOSE_FAILED;
 		return;
 	}
 	link->polled_events = event.events;
 	link->has_pending = link->count == 0 && ps_stream_pending(&link->stream);
-	link->lane->has_pending |= link->has_pending;
+	link->lane->has_unreported_bytes |= link->has_pending;
 }
 
 /* Has the link polled for reading or, while answers are unsent, for writing only. If decrypted
@@ -101,7 +101,7 @@ static void data_update_events(struct data_link *link)
 		event_del(link->writable);
 		event_add(link->readable, NULL);
 		if (ps_stream_pending(&link->stream))
-			daemon_rearm(link->daemon, link->readable);
+			daemon_rerun_event(link->daemon, link->readable);
 	}
 }
 
@@ -226,10 +226,10 @@ static ssize_t data_receive(struct data_link *link)
 		link->close_reason = CLOSE_ENDED;
 		return 0;
 	}
-	link->lane->moved = true;
-	link->lane->data_ns = daemon_now_ns();
-	link->lane->traffic.bytes += (uint64_t)n;
-	link->moved = link->lane->spins;
+	link->lane->has_new_data = true;
+	link->lane->last_data_ns = daemon_now_ns();
+	link->lane->traffic.received_bytes += (uint64_t)n;
+	link->moved = link->lane->spin_count;
 	link->close_reason = close_reason_after(link, consume_bytes(link, buffer, (size_t)n));
 	return link->close_reason ? 0 : n;
 }
@@ -330,7 +330,7 @@ bool data_link_has_pending(const struct data_link *link)
 
 bool data_link_moved(const struct data_link *link)
 {
-	return link->moved == link->lane->spins && link->count == 0 && !link->close_reason;
+	return link->moved == link->lane->spin_count && link->count == 0 && !link->close_reason;
 }
 
 bool data_link_serve(struct data_link *link)
@@ -345,7 +345,7 @@ bool data_link_serve(struct data_link *link)
 	else
 		moved = data_read(link);
 	if (link->close_reason) {
-		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
+		epoll_ctl(link->lane->epoll_fd, EPOLL_CTL_DEL, link->stream.fd, NULL);
 		link->polled_events = 0;
 		lane_report_ended(link->lane);
 	}
@@ -392,7 +392,7 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 			                            .is_owner = is_owner_link,
 			                            .evict = evict_link };
 	if (!link || !daemon->loop_lane.buffer ||
-	    !admission_enter(&daemon->admission, &link->admitted, origin)) {
+	    !admission_admit(&daemon->admission, &link->admitted, origin)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
 		free(link);
@@ -415,7 +415,7 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	}
 	/* The rest of the hello may have been decrypted with the magic. */
 	if (ps_stream_pending(&link->stream))
-		daemon_rearm(daemon, link->readable);
+		daemon_rerun_event(daemon, link->readable);
 }
 
 uint8_t *data_buffer(void)
@@ -427,7 +427,7 @@ void data_links_close_ended(struct daemon *daemon)
 {
 	struct lane *lane;
 
-	for (unsigned i = 1; (lane = daemon_lane(daemon, i)); i++) {
+	for (unsigned i = 1; (lane = daemon_get_lane(daemon, i)); i++) {
 		struct data_link *link = lane->links;
 
 		/* Closing one link may close others. */
@@ -445,7 +445,7 @@ static void tcp_stop(struct daemon *daemon)
 {
 	struct lane *lane;
 
-	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
+	for (unsigned i = 0; (lane = daemon_get_lane(daemon, i)); i++)
 		while (lane->links)
 			data_close(lane->links);
 	free(daemon->loop_lane.buffer);
@@ -459,7 +459,7 @@ static void tcp_cut(struct daemon *daemon, struct session *session)
 	struct data_link *next;
 	struct lane *lane;
 
-	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
+	for (unsigned i = 0; (lane = daemon_get_lane(daemon, i)); i++)
 		for (struct data_link *link = lane->links; link; link = next) {
 			next = link->next;
 			if (link->session == session)

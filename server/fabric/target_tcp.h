@@ -51,7 +51,7 @@ struct data_link {
 	uint64_t sent;  /* bytes of the first answer that are sent */
 	bool paused;    /* reading is paused because of daemon_must_pause_owners() */
 	bool failed;    /* memory for an answer is out, so the link must be closed */
-	uint64_t moved; /* lane->spins when data last came */
+	uint64_t moved; /* lane->spin_count when data last came */
 	char peer[128];
 	char identity[IDENTITY_MAX + 1]; /* name in the identity of the peer */
 };

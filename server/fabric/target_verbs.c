@@ -352,7 +352,7 @@ static struct verbs_port *session_port(struct verbs_target *target, struct sessi
 		         "its daemon was started with --rdma off");
 		return NULL;
 	}
-	if (!connection_address(session, &local)) {
+	if (!connection_get_address(session, &local)) {
 		snprintf(target->trouble, sizeof(target->trouble), "%s",
 		         session->local ? "no rdma is offered to those that come over a Unix socket"
 		                        : strerror(errno));
@@ -396,7 +396,7 @@ static void rdma_grant(struct daemon *daemon, struct session *session, Perseas__
 	if (port) {
 		grant->rdma_port = port->number;
 		grant->phased = target->options.phased;
-		grant->flush = target->options.flush;
+		grant->flush = target->options.flush_by_read;
 		return;
 	}
 	ps_text_truncate(target->trouble, GRANT_TEXT);

@@ -13,7 +13,7 @@
 
 enum { OWNER_PLACES = 2 }; /* an owner's control connection, and the data connection that follows */
 
-uint64_t bucket_take(struct bucket *bucket, uint64_t rate, uint64_t now_ns)
+uint64_t bucket_take_token(struct bucket *bucket, uint64_t rate, uint64_t now_ns)
 {
 	uint64_t due;
 
@@ -26,7 +26,7 @@ uint64_t bucket_take(struct bucket *bucket, uint64_t rate, uint64_t now_ns)
 	return due > now_ns ? due - now_ns : 0;
 }
 
-void bucket_return(struct bucket *bucket, uint64_t rate)
+void bucket_return_token(struct bucket *bucket, uint64_t rate)
 {
 	bucket->next_ns -= SECOND / rate;
 }
@@ -73,8 +73,8 @@ static struct origin *find_or_add_origin(struct admission *admission, const char
 
 static void origin_remove_connection(struct admission *admission, struct origin *origin)
 {
-	assert(origin->connections > 0);
-	if (--origin->connections > 0)
+	assert(origin->connection_count > 0);
+	if (--origin->connection_count > 0)
 		return;
 	if (admission->idle_origin_count == ORIGINS_REMEMBERED_MAX)
 		forget_origin(admission);
@@ -87,7 +87,7 @@ static void origin_add_connection(struct admission *admission, struct origin *or
 	assert(admission->idle_origin_count >= origin->is_idle);
 	admission->idle_origin_count -= origin->is_idle;
 	origin->is_idle = false;
-	origin->connections++;
+	origin->connection_count++;
 }
 
 void admission_free_origins(struct admission *admission)
@@ -99,9 +99,10 @@ void admission_free_origins(struct admission *admission)
 /* Returns true if the connection `admitted` must be evicted before `other`, which began later. */
 static bool is_evicted_before(const struct admitted *admitted, const struct admitted *other)
 {
-	unsigned count = admitted->origin->connections, others = other->origin->connections;
+	unsigned count = admitted->origin->connection_count,
+		 others = other->origin->connection_count;
 
-	return count != others ? count > others : admitted->heard_ms <= other->heard_ms;
+	return count != others ? count > others : admitted->last_heard_ms <= other->last_heard_ms;
 }
 
 /* The plain connections of one kind: over Unix sockets or over TCP. */
@@ -115,7 +116,7 @@ static struct kind find_next_to_evict(const struct admission *admission, bool lo
 	struct kind kind = { 0 };
 
 	for (struct admitted *admitted = admission->admitted; admitted; admitted = admitted->next) {
-		if (admitted->local != local || admitted->is_owner(admitted))
+		if (admitted->is_unix_socket != local || admitted->is_owner(admitted))
 			continue;
 		kind.count++;
 		if (!kind.first || is_evicted_before(admitted, kind.first))
@@ -132,12 +133,13 @@ bool admission_owner_fits(const struct admission *admission)
 	     admitted = admitted->next)
 		if (!admitted->is_data_path && admitted->is_owner(admitted))
 			taken += OWNER_PLACES;
-	return taken + OWNER_PLACES <= admission->max - admission->operators_reserved;
+	return taken + OWNER_PLACES <=
+	       admission->max_connections - admission->reserved_for_operators;
 }
 
 static void evict_connection(struct admission *admission, struct admitted *admitted)
 {
-	admission->evicted++;
+	admission->evicted_count++;
 	admitted->evict(admitted);
 }
 
@@ -156,17 +158,19 @@ bool admission_evict_one(struct admission *admission)
 /* Returns true if a connection may be admitted, after evicting another one if necessary. The kind
  * with more connections gives way, so that each kind can have half of the places that owners leave.
  * An odd place goes to Unix sockets, which operators use. */
-static bool has_room(struct admission *admission, bool local)
+static bool has_room_for_connection(struct admission *admission, bool local)
 {
 	struct kind own, other;
 
-	if (admission->count < admission->max - admission->reserved)
+	if (admission->connection_count <
+	    admission->max_connections - admission->reserved_for_owners_and_unix)
 		return true;
 	own = find_next_to_evict(admission, local);
-	if (admission->count < admission->max &&
-	    (local || own.count < admission->max - admission->reserved))
+	if (admission->connection_count < admission->max_connections &&
+	    (local ||
+	     own.count < admission->max_connections - admission->reserved_for_owners_and_unix))
 		return true;
-	if (admission->count >= admission->max) {
+	if (admission->connection_count >= admission->max_connections) {
 		other = find_next_to_evict(admission, !local);
 		if (other.count > own.count + !local)
 			own = other;
@@ -176,9 +180,9 @@ static bool has_room(struct admission *admission, bool local)
 	return own.first;
 }
 
-bool admission_enter(struct admission *admission, struct admitted *admitted, const char *origin)
+bool admission_admit(struct admission *admission, struct admitted *admitted, const char *origin)
 {
-	if (!has_room(admission, admitted->local))
+	if (!has_room_for_connection(admission, admitted->is_unix_socket))
 		return false;
 	admitted->origin = find_or_add_origin(admission, origin);
 	if (!admitted->origin)
@@ -190,7 +194,7 @@ bool admission_enter(struct admission *admission, struct admitted *admitted, con
 	if (admitted->next)
 		admitted->next->link = &admitted->next;
 	admission->admitted = admitted;
-	admission->count++;
+	admission->connection_count++;
 	return true;
 }
 
@@ -206,7 +210,7 @@ bool admission_change_origin(struct admitted *admitted, const char *name)
 	return true;
 }
 
-void admission_leave(struct admitted *admitted)
+void admission_remove(struct admitted *admitted)
 {
 	if (!admitted->link)
 		return;
@@ -214,7 +218,7 @@ void admission_leave(struct admitted *admitted)
 		admitted->next->link = admitted->link;
 	*admitted->link = admitted->next;
 	admitted->link = NULL;
-	assert(admitted->admission->count > 0);
-	admitted->admission->count--;
+	assert(admitted->admission->connection_count > 0);
+	admitted->admission->connection_count--;
 	origin_remove_connection(admitted->admission, admitted->origin);
 }

@@ -54,9 +54,9 @@ static bool set_journal(void *into, const char *value)
 {
 	struct config *config = into;
 
-	if (*value != '/' || strlen(value) >= sizeof(config->journal))
+	if (*value != '/' || strlen(value) >= sizeof(config->journal_socket))
 		return false;
-	memcpy(config->journal, value, strlen(value) + 1);
+	memcpy(config->journal_socket, value, strlen(value) + 1);
 	return true;
 }
 
@@ -173,8 +173,8 @@ static const struct ps_option option_rows[] = {
 	  .help = "The CA that signs the certificates of peers that may connect." },
 	{ "tls-crl", PS_OPTION_PATH, AT(tls_crl), "FILE", FILE_OR_LINE,
 	  .help = "Revoked certificates: the list of that CA, and of each CA below it." },
-	{ "plaintext", PS_OPTION_CHOICE, AT(exposed), "WHERE", "loopback", FILE_OR_LINE,
-	  .choices = "loopback|anywhere",
+	{ "plaintext", PS_OPTION_CHOICE, AT(allows_exposed_plaintext), "WHERE", "loopback",
+	  FILE_OR_LINE, .choices = "loopback|anywhere",
 	  .help = "Where TCP without TLS is allowed: loopback, or anywhere. With anywhere, "
 	          "whoever reaches the port can read and change stores." },
 	{ "rdma", PS_OPTION_CHOICE, AT(rdma.enabled), "on|off", "on", FILE_OR_LINE,
@@ -187,7 +187,7 @@ static const struct ps_option option_rows[] = {
 	  .choices = "ordered|phased",
 	  .help = "ordered, or phased for a network that may reorder writes (adaptive routing): "
 	          "then undo, data and slot are written one after the other." },
-	{ "rdma-flush", PS_OPTION_CHOICE, AT(rdma.flush), "on|off", "off", FILE_OR_LINE,
+	{ "rdma-flush", PS_OPTION_CHOICE, AT(rdma.flush_by_read), "on|off", "off", FILE_OR_LINE,
 	  .choices = "off|on",
 	  .help = "Owners count an RDMA write only when a read after it has returned, which pushes "
 	          "it out of the device's buffers." },
@@ -389,7 +389,7 @@ static int read_file(struct ps_reader *reader, const char *path)
 }
 
 /* Requires all of the files that TLS needs, or none. */
-static int check_tls(struct ps_reader *reader)
+static int check_tls_files_complete(struct ps_reader *reader)
 {
 	const struct config *config = reader->into;
 	bool any = config->tls_cert[0] || config->tls_key[0] || config->tls_ca[0] ||
@@ -401,7 +401,7 @@ static int check_tls(struct ps_reader *reader)
 		                      !config->tls_cert[0]  ? "--tls-cert"
 		                      : !config->tls_key[0] ? "--tls-key"
 		                                            : "--tls-ca");
-	if (any && config->exposed)
+	if (any && config->allows_exposed_plaintext)
 		return ps_reader_fail(reader, "with TLS there is no plain text: leave "
 		                              "--plaintext anywhere out, or --tls-cert");
 	return 0;
@@ -464,10 +464,10 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 		if (read_file(&reader, path) < 0 || ps_options_read(&reader, argc, argv) < 0)
 			return -1;
 	}
-	if (check_tls(&reader) < 0 || check_owner_timeout(&reader) < 0)
+	if (check_tls_files_complete(&reader) < 0 || check_owner_timeout(&reader) < 0)
 		return -1;
-	config->endpoint_default = config->endpoint_count == 0;
-	if (config->endpoint_default)
+	config->is_default_endpoint = config->endpoint_count == 0;
+	if (config->is_default_endpoint)
 		set_listen(config, "127.0.0.1:" PS_PORT);
 	return 0;
 }

@@ -31,9 +31,9 @@ struct endpoint {
 
 struct rdma_options {
 	bool enabled;
-	unsigned port; /* 0: any free port */
-	bool phased;   /* the network may reorder writes, so owners send them in phases */
-	bool flush;    /* owners count an RDMA write only after a later read has completed */
+	unsigned port;      /* 0: any free port */
+	bool phased;        /* the network may reorder writes, so owners send them in phases */
+	bool flush_by_read; /* owners count an RDMA write only after a later read has completed */
 };
 
 enum { HTTP_NAMES_MAX = 8, HTTP_NAME_MAX = 255 };
@@ -53,7 +53,7 @@ enum { JOURNAL_PATH = 108 }; /* size of a socket's path, with the terminating ze
 struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
-	bool endpoint_default; /* no address was configured, so the default is used */
+	bool is_default_endpoint; /* no address was configured, so the default is used */
 	struct activated activated[ACTIVATED_MAX];
 	int activated_count;
 	char memory_dir[PATH_MAX];
@@ -65,9 +65,10 @@ struct config {
 	char tls_cert[PATH_MAX];    /* "": no TLS; likewise the next two */
 	char tls_key[PATH_MAX];
 	char tls_ca[PATH_MAX];
-	char tls_crl[PATH_MAX]; /* "": none */
-	bool exposed;           /* plain TCP is allowed on addresses that other hosts reach */
-	bool has_boot_id;       /* boot_id was set by --boot-id */
+	char tls_crl[PATH_MAX];        /* "": none */
+	bool allows_exposed_plaintext; /* plain TCP is allowed on addresses that other hosts
+	                                  reach */
+	bool has_boot_id;              /* boot_id was set by --boot-id */
 	uint8_t boot_id[PS_BOOT_ID_SIZE];
 	bool memory_on_disk; /* memory_dir may be on a disk */
 	uint64_t max_memory; /* limit for all images in bytes; 0: no limit */
@@ -83,7 +84,7 @@ struct config {
 	struct http_options http;
 	enum log_level log_level;
 	enum log_format log_format;
-	char journal[JOURNAL_PATH]; /* path of the journal's socket */
+	char journal_socket[JOURNAL_PATH]; /* path of the journal's socket */
 	/* What to do instead of serving. */
 	bool help;
 	bool version;

@@ -49,7 +49,7 @@ struct connection {
 	enum stage stage;
 	struct event *readable;
 	struct event *writable;
-	struct event *timer;
+	struct event *due_timer; /* ends when `due` must have happened */
 	enum due due;
 	uint64_t hello_until_ns;       /* time until which the hello must have come */
 	struct bucket bucket;          /* rate limit of requests while the session holds a claim */
@@ -57,7 +57,7 @@ struct connection {
 	struct bucket priority_bucket; /* rate limit of requests with priority */
 	bool has_priority;             /* the next request has priority over other connections */
 	uint8_t *input;
-	size_t have, room; /* bytes in `input`, and its size */
+	size_t input_length, input_capacity; /* bytes in `input`, and its size */
 	struct control_reply output;
 	size_t sent;        /* bytes of `output` that are sent */
 	size_t large_bytes; /* the connection's share of daemon->large_bytes */
@@ -65,12 +65,12 @@ struct connection {
 	struct control_subject subject; /* what the request that waits or runs is about */
 	struct job job;                 /* the job that runs the request */
 	struct connection *parked_next;
-	struct event *hangup; /* detects a hangup while a request waits or runs */
-	bool parked;          /* the request waits for jobs or other requests */
-	bool is_running;      /* the request runs as a job */
-	bool close_after_job; /* close the connection when the job ends: nobody waits for the
-	                         reply */
-	bool hung_up;         /* the peer has closed the connection or has died */
+	struct event *hangup_event; /* detects a hangup while a request waits or runs */
+	bool is_parked;             /* the request waits for jobs or other requests */
+	bool runs_as_job;           /* the request runs as a job */
+	bool close_after_job;       /* close the connection when the job ends: nobody waits for the
+	                               reply */
+	bool has_hung_up;           /* the peer has closed the connection or has died */
 	/* The following members belong to watch_loop.c. */
 	/* List of connections that wait in a Watch; watch_link NULL: not in the list. */
 	struct connection *watch_next, **watch_link;
@@ -78,8 +78,8 @@ struct connection {
 	int handle_result;       /* result of control_handle() */
 	uint64_t began_ns;       /* time at which the request began */
 	uint64_t progress_base,
-		progress_last;   /* offset and last value of `done` in signs of progress */
-	bool expects_heartbeats; /* the peer sends heartbeats, so it expects ours */
+		progress_last;        /* offset and last value of `done` in signs of progress */
+	bool peer_expects_heartbeats; /* the peer sends heartbeats, so it expects ours */
 };
 
 /* connection_loop.c */
@@ -110,14 +110,14 @@ unsigned connection_message_budget(const struct connection *connection);
 /* Sets the identity of the peer once it is known: now, or after the TLS handshake. `certificate` is
  * the name in the verified certificate; NULL: none. Returns 0, or -1 if the identity has too many
  * connections or an invalid name; the caller must then close the connection. */
-int connection_identify(struct connection *connection, const char *certificate);
+int connection_set_identity(struct connection *connection, const char *certificate);
 /* If this connection was a lifeline and its peer has hung up, returns the owner's connection, whose
  * session must end, too. Returns NULL otherwise. A close by this daemon, or a network failure, does
  * not end the owner's session. */
 struct connection *connection_of_ended_lifeline(const struct connection *connection);
 
 /* expiry_loop.c: returns the expiry dates of the daemon's TLS files, as of the last check. */
-const struct ps_expiries *connection_expiries(struct session *session);
+const struct ps_expiries *connection_get_expiries(struct session *session);
 
 /* control_loop.c */
 extern const struct session_ops connection_session;
@@ -134,7 +134,7 @@ bool connection_send_heartbeat(struct connection *connection);
 /* jobs_loop.c */
 /* Handles a complete request. Returns false if the request waits or runs as a job;
  * connection_reply_after_job() follows later. */
-bool connection_try_request(struct connection *connection);
+bool connection_handle_or_defer_request(struct connection *connection);
 /* Callback of the `hangup` event. */
 void connection_on_hangup(int fd, short what, void *arg);
 /* Sends a sign of progress. Called by the timer. */
@@ -146,13 +146,13 @@ void connection_unpark_request(struct connection *connection);
 /* watch_loop.c */
 /* Returns true if the connection's request is a Watch that must wait; connection_reply_after_job()
  * follows later. */
-bool connection_enter_watch(struct connection *connection);
+bool connection_wait_in_watch(struct connection *connection);
 /* Checks whether the Watch can be answered. Called by the timer. */
 void connection_recheck_watch(struct connection *connection);
 /* Records that bytes have arrived. Wakes watchers if an owner has returned after a long silence. */
 void connection_note_received(struct connection *connection);
 /* Removes the connection from the list of watchers. Does nothing if the connection is not in the
  * list. */
-void connection_leave_watch(struct connection *connection);
+void connection_leave_watchers(struct connection *connection);
 
 #endif

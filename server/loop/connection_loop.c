@@ -44,8 +44,8 @@ void connection_update_large_bytes(struct connection *connection)
 	const bool owner = connection->session.store;
 	size_t large = 0;
 
-	if (!owner && connection->room > INPUT_FIRST)
-		large += connection->room;
+	if (!owner && connection->input_capacity > INPUT_FIRST)
+		large += connection->input_capacity;
 	if (!owner && connection->output.len > INPUT_FIRST)
 		large += connection->output.len;
 	assert(connection->daemon->large_bytes >= connection->large_bytes);
@@ -61,7 +61,7 @@ void connection_start_timer(struct connection *connection, enum due due, uint64_
 	if (connection->due == due)
 		return;
 	connection->due = due;
-	event_add(connection->timer, &limit);
+	event_add(connection->due_timer, &limit);
 }
 
 void connection_stop_timer(struct connection *connection, enum due due)
@@ -69,11 +69,11 @@ void connection_stop_timer(struct connection *connection, enum due due)
 	if (connection->due != due)
 		return;
 	connection->due = DUE_NOTHING;
-	event_del(connection->timer);
+	event_del(connection->due_timer);
 }
 
 /* Returns the rate limit in requests per second; LIMIT_NONE: unlimited. */
-static uint64_t rate_limit_of(const struct connection *connection)
+static uint64_t requests_per_second_limit(const struct connection *connection)
 {
 	const struct session *session = &connection->session;
 	uint64_t rate = access_limit(stores_access(connection->daemon->stores),
@@ -84,7 +84,7 @@ static uint64_t rate_limit_of(const struct connection *connection)
 
 /* Returns the bucket of the connection's rate limit. Each connection with a claim has its own, so
  * that other connections of its identity do not delay it. */
-static struct bucket *bucket_of(struct connection *connection)
+static struct bucket *request_bucket_of(struct connection *connection)
 {
 	return connection->session.store ? &connection->bucket
 	                                 : &connection->admitted.origin->bucket;
@@ -96,7 +96,7 @@ bool connection_exceeds_large_bytes(const struct connection *connection)
 }
 
 /* Returns true if data has come just now. */
-static bool is_busy(struct daemon *daemon)
+static bool is_data_moving(struct daemon *daemon)
 {
 	return daemon_now_ns() < daemon_last_data_ns(daemon) + BUSY_MS * 1000000ull;
 }
@@ -104,23 +104,25 @@ static bool is_busy(struct daemon *daemon)
 /* Returns how long a client without priority must wait. Otherwise the loop would spend a whole
  * processor on a client that floods it, and the data threads would lack that processor. Time that
  * these clients use is followed by a time in which they wait; a few messages are served at once. */
-static uint64_t others_wait_ns(const struct connection *connection)
+static uint64_t unprioritized_wait_ns(const struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	const uint64_t now_ns = daemon_now_ns();
 
 	if (connection->has_priority ||
-	    daemon->others_until_ns < now_ns + OTHERS_AHEAD_MS * 1000000ull)
+	    daemon->unprioritized_wait_until_ns < now_ns + OTHERS_AHEAD_MS * 1000000ull)
 		return 0;
-	return lanes_are_running(daemon) && is_busy(daemon) ? daemon->others_until_ns - now_ns : 0;
+	return lanes_are_running(daemon) && is_data_moving(daemon)
+	               ? daemon->unprioritized_wait_until_ns - now_ns
+	               : 0;
 }
 
-/* Charges the time since began_ns to the clients without priority (others_wait_ns()). */
-static void charge_unprioritized(struct daemon *daemon, uint64_t began_ns)
+/* Charges the time since began_ns to the clients without priority (unprioritized_wait_ns()). */
+static void charge_time_to_unprioritized(struct daemon *daemon, uint64_t began_ns)
 {
 	const uint64_t now_ns = daemon_now_ns(), cost_ns = OTHERS_PART * (now_ns - began_ns);
 	const uint64_t most_ns = now_ns + OTHERS_WAIT_MAX_MS * 1000000ull;
-	uint64_t *until_ns = &daemon->others_until_ns;
+	uint64_t *until_ns = &daemon->unprioritized_wait_until_ns;
 
 	if (*until_ns < now_ns)
 		*until_ns = now_ns;
@@ -129,18 +131,18 @@ static void charge_unprioritized(struct daemon *daemon, uint64_t began_ns)
 }
 
 /* Reads from a connection. If it has no priority, charges the time to the share of clients without
- * priority (others_wait_ns()). */
-static void read_charged(struct connection *connection)
+ * priority (unprioritized_wait_ns()). */
+static void read_and_charge_time(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	const bool other = !connection->has_priority;
 	const uint64_t began_ns = daemon_now_ns();
 
 	if (other)
-		daemon_note_other_event(daemon);
+		daemon_note_non_owner_event(daemon);
 	connection_read(connection);
 	if (other)
-		charge_unprioritized(daemon, began_ns);
+		charge_time_to_unprioritized(daemon, began_ns);
 }
 
 /* Stops reading and resumes after wait_ns. Extends the time limit for the hello by wait_ns. */
@@ -153,15 +155,16 @@ static void pause_reading(struct connection *connection, uint64_t wait_ns)
 }
 
 /* Returns how long the request must wait, by the connection's rate limit and by
- * others_wait_ns(). */
-static uint64_t take_request_token(struct connection *connection)
+ * unprioritized_wait_ns(). */
+static uint64_t take_token_and_get_wait_ns(struct connection *connection)
 {
-	const uint64_t rate = rate_limit_of(connection);
+	const uint64_t rate = requests_per_second_limit(connection);
 	uint64_t wait = 0;
 
 	if (rate != LIMIT_NONE)
-		wait = bucket_take(bucket_of(connection), rate, connection_now_ms() * 1000000u);
-	return wait ? wait : others_wait_ns(connection);
+		wait = bucket_take_token(request_bucket_of(connection), rate,
+		                         connection_now_ms() * 1000000u);
+	return wait ? wait : unprioritized_wait_ns(connection);
 }
 
 /* A request that exceeds the rate limit waits, and no further request is read, which slows its
@@ -175,8 +178,8 @@ bool connection_pause_if_limited(struct connection *connection)
 	if (connection->stage == STAGE_OPEN && connection_exceeds_large_bytes(connection)) {
 		wait = LARGE_WAIT_MS * 1000000ull;
 	} else if (!connection->passed_rate_limit) {
-		wait = connection->stage == STAGE_TLS ? others_wait_ns(connection)
-		                                      : take_request_token(connection);
+		wait = connection->stage == STAGE_TLS ? unprioritized_wait_ns(connection)
+		                                      : take_token_and_get_wait_ns(connection);
 		connection->passed_rate_limit = true;
 	}
 	if (wait == 0)
@@ -187,11 +190,11 @@ bool connection_pause_if_limited(struct connection *connection)
 
 void connection_return_token(struct connection *connection)
 {
-	const uint64_t rate = rate_limit_of(connection);
+	const uint64_t rate = requests_per_second_limit(connection);
 
 	if (connection->passed_rate_limit && connection->due == DUE_RESUME &&
 	    connection->stage == STAGE_OPEN && rate != LIMIT_NONE)
-		bucket_return(bucket_of(connection), rate);
+		bucket_return_token(request_bucket_of(connection), rate);
 }
 
 /* Owners have priority for as many requests as they normally send, so that an owner that floods the
@@ -201,29 +204,30 @@ void connection_set_priority(struct connection *connection)
 	const uint64_t now_ns = daemon_now_ns();
 
 	connection->has_priority = connection->session.store &&
-	                           bucket_take(&connection->priority_bucket, OWNER_REQUESTS,
-	                                       now_ns) == 0;
+	                           bucket_take_token(&connection->priority_bucket, OWNER_REQUESTS,
+	                                             now_ns) == 0;
 	if (connection->session.store && !connection->has_priority)
-		bucket_return(&connection->priority_bucket, OWNER_REQUESTS);
+		bucket_return_token(&connection->priority_bucket, OWNER_REQUESTS);
 	event_priority_set(connection->readable,
-	                   connection->has_priority ? PRIORITY_OWNERS : PRIORITY_OTHERS);
+	                   connection->has_priority ? PRIORITY_OWNERS : PRIORITY_NON_OWNERS);
 }
 
 unsigned connection_message_budget(const struct connection *connection)
 {
-	return connection->has_priority || !is_busy(connection->daemon) ? MESSAGES_PER_TURN : 1;
+	return connection->has_priority || !is_data_moving(connection->daemon) ? MESSAGES_PER_TURN
+	                                                                       : 1;
 }
 
 struct connection *connection_of_ended_lifeline(const struct connection *connection)
 {
-	if (!connection->hung_up)
+	if (!connection->has_hung_up)
 		return NULL;
 	/* The session is the first member of its connection. */
 	return (struct connection *)stores_find_lifeline_session(connection->daemon->stores,
 	                                                         &connection->session);
 }
 
-DAEMON_CALLBACK(on_readable, struct connection, daemon, read_charged)
+DAEMON_CALLBACK(on_readable, struct connection, daemon, read_and_charge_time)
 DAEMON_CALLBACK(on_writable, struct connection, daemon, connection_write)
 
 static void log_timeout(const struct connection *connection, enum due due)
@@ -250,7 +254,7 @@ static void expect_hello(struct connection *connection)
 	connection_start_timer(connection, DUE_HELLO, until_ns > now_ns ? until_ns - now_ns : 0);
 }
 
-static void run_timer(struct connection *connection)
+static void handle_due_timer(struct connection *connection)
 {
 	const enum due due = connection->due;
 
@@ -259,7 +263,7 @@ static void run_timer(struct connection *connection)
 		event_add(connection->readable, NULL);
 		if (connection->stage == STAGE_TLS)
 			expect_hello(connection);
-		read_charged(connection);
+		read_and_charge_time(connection);
 		return;
 	}
 	if (due == DUE_PROGRESS) {
@@ -274,7 +278,7 @@ static void run_timer(struct connection *connection)
 	connection_close(connection);
 }
 
-DAEMON_CALLBACK(on_timer, struct connection, daemon, run_timer)
+DAEMON_CALLBACK(on_timer, struct connection, daemon, handle_due_timer)
 
 /* Detects a host that died within about ten seconds. */
 static void set_keepalive(int fd)
@@ -343,7 +347,7 @@ static bool is_owner_connection(const struct admitted *admitted)
 {
 	const struct connection *connection = connection_of_admitted(admitted);
 
-	return connection->session.store || connection->is_running;
+	return connection->session.store || connection->runs_as_job;
 }
 
 static void evict_connection(struct admitted *admitted)
@@ -354,7 +358,7 @@ static void evict_connection(struct admitted *admitted)
 	connection_close(connection);
 }
 
-int connection_identify(struct connection *connection, const char *certificate)
+int connection_set_identity(struct connection *connection, const char *certificate)
 {
 	struct identity *who = &connection->session.identity;
 	const struct access *access = stores_access(connection->daemon->stores);
@@ -367,7 +371,7 @@ int connection_identify(struct connection *connection, const char *certificate)
 	if (strcmp(who->name, "anonymous") != 0 &&
 	    !admission_change_origin(&connection->admitted, who->name))
 		return -1;
-	if (named && connection->admitted.origin->connections <=
+	if (named && connection->admitted.origin->connection_count <=
 	                     access_limit(access, who->name, LIMIT_CONNECTIONS))
 		return 0;
 	log_limited(daemon_count_refusal(connection->daemon, named ? REFUSED_LIMIT : REFUSED_TLS),
@@ -393,10 +397,10 @@ static bool make_events(struct connection *connection)
 
 	connection->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, connection);
 	connection->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, connection);
-	connection->timer = evtimer_new(base, on_timer, connection);
-	connection->hangup = event_new(base, fd, EV_CLOSED, connection_on_hangup, connection);
-	if (!connection->readable || !connection->writable || !connection->timer ||
-	    !connection->hangup || event_add(connection->readable, NULL) < 0)
+	connection->due_timer = evtimer_new(base, on_timer, connection);
+	connection->hangup_event = event_new(base, fd, EV_CLOSED, connection_on_hangup, connection);
+	if (!connection->readable || !connection->writable || !connection->due_timer ||
+	    !connection->hangup_event || event_add(connection->readable, NULL) < 0)
 		return false;
 	connection->hello_until_ns = daemon_now_ns() + connection->daemon->handshake_ns;
 	expect_hello(connection);
@@ -412,13 +416,13 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 	if (!connection)
 		return NULL;
 	connection->admitted = (struct admitted){
-		.local = local,
-		.heard_ms = connection_now_ms(),
+		.is_unix_socket = local,
+		.last_heard_ms = connection_now_ms(),
 		.is_owner = is_owner_connection,
 		.evict = evict_connection,
 	};
 	format_origin(from, local, origin);
-	if (!admission_enter(&daemon->admission, &connection->admitted, origin)) {
+	if (!admission_admit(&daemon->admission, &connection->admitted, origin)) {
 		free(connection);
 		return NULL;
 	}
@@ -458,7 +462,7 @@ static int begin_stream(struct connection *connection)
 {
 	connection->stage = STAGE_SNIFF;
 	if (connection->session.local || !connection->daemon->tls)
-		return connection_identify(connection, NULL);
+		return connection_set_identity(connection, NULL);
 	connection->stage = STAGE_TLS;
 	if (ps_stream_begin_tls(&connection->stream, connection->daemon->tls, NULL) == 0)
 		return 0;
@@ -471,7 +475,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 	struct connection *connection = connection_new(daemon, fd, from, local);
 
 	assert(daemon_has_lock(daemon));
-	daemon_note_other_event(daemon);
+	daemon_note_non_owner_event(daemon);
 	if (!connection) {
 		daemon_log_too_many_connections(daemon, "a new client");
 		close(fd);

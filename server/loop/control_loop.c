@@ -23,42 +23,42 @@ enum {
 	TURN_MS = 2,           /* time after which other connections have their turn */
 };
 
-static struct connection *connection_of(struct session *session)
+static struct connection *connection_of_session(struct session *session)
 {
 	return (struct connection *)session;
 }
 
 static void session_cut(struct session *session)
 {
-	daemon_cut_data_paths(connection_of(session)->daemon, session);
+	daemon_cut_data_paths(connection_of_session(session)->daemon, session);
 }
 
 static bool session_process_may_write(struct session *session)
 {
-	return session->shared && shm_process_is_alive(connection_of(session)->pidfd);
+	return session->shared && shm_process_is_alive(connection_of_session(session)->pidfd);
 }
 
 static struct holder *session_get_holder(struct session *session)
 {
-	return shm_holder_new(connection_of(session)->pidfd);
+	return shm_holder_new(connection_of_session(session)->pidfd);
 }
 
 /* Returns for how long the peer has sent nothing. Unread bytes in the socket count as received,
  * unless a reply waits for the peer to take it. */
 static uint64_t session_silent_ms(struct session *session)
 {
-	struct connection *connection = connection_of(session);
+	struct connection *connection = connection_of_session(session);
 	char byte;
 
 	if (session->local && !shm_process_is_alive(connection->pidfd))
 		return UINT64_MAX;
-	if (connection->due == DUE_RESUME || connection->parked || connection->is_running)
+	if (connection->due == DUE_RESUME || connection->is_parked || connection->runs_as_job)
 		return 0;
 	if (connection->output.len == 0 &&
 	    (ps_stream_pending(&connection->stream) ||
 	     recv(connection->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
 		return 0;
-	return connection_now_ms() - connection->admitted.heard_ms;
+	return connection_now_ms() - connection->admitted.last_heard_ms;
 }
 
 static uint64_t session_clock_ns(struct session *session)
@@ -83,12 +83,12 @@ static void session_fill_load(struct session *session, Perseas__HostReply *reply
 
 static void session_fill_grant(struct session *session, Perseas__Grant *grant)
 {
-	daemon_fill_grant(connection_of(session)->daemon, session, grant);
+	daemon_fill_grant(connection_of_session(session)->daemon, session, grant);
 }
 
 static bool session_offers_rdma(struct session *session, char *why, size_t size)
 {
-	return daemon_offers_rdma(connection_of(session)->daemon, session, why, size);
+	return daemon_offers_rdma(connection_of_session(session)->daemon, session, why, size);
 }
 
 static bool session_has_connection_room(const struct session *session)
@@ -96,12 +96,12 @@ static bool session_has_connection_room(const struct session *session)
 	return admission_owner_fits(&((const struct connection *)session)->daemon->admission);
 }
 
-const char *connection_origin(const struct session *session)
+const char *connection_get_origin(const struct session *session)
 {
 	return ((const struct connection *)session)->admitted.origin->name;
 }
 
-bool connection_address(const struct session *session, struct sockaddr_storage *address)
+bool connection_get_address(const struct session *session, struct sockaddr_storage *address)
 {
 	socklen_t len = sizeof(*address);
 
@@ -115,7 +115,7 @@ const struct session_ops connection_session = {
 	.get_holder = session_get_holder,
 	.silent_ms = session_silent_ms,
 	.clock_ns = session_clock_ns,
-	.expiries = connection_expiries,
+	.expiries = connection_get_expiries,
 	.load = session_fill_load,
 	.grant = session_fill_grant,
 	.offers_rdma = session_offers_rdma,
@@ -154,18 +154,18 @@ static void free_connection(struct connection *connection)
 	assert(daemon_has_lock(connection->daemon));
 	connection_return_token(connection);
 	connection_unpark_request(connection);
-	connection_leave_watch(connection);
+	connection_leave_watchers(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)
 		connection->next->link = connection->link;
 	*connection->link = connection->next;
-	admission_leave(&connection->admitted);
-	connection->room = 0;
+	admission_remove(&connection->admitted);
+	connection->input_capacity = 0;
 	free_output(connection);
 	free_event(&connection->readable);
 	free_event(&connection->writable);
-	free_event(&connection->timer);
-	free_event(&connection->hangup);
+	free_event(&connection->due_timer);
+	free_event(&connection->hangup_event);
 	if (connection->pidfd >= 0)
 		close(connection->pidfd);
 	free(connection->input);
@@ -177,7 +177,7 @@ void connection_close(struct connection *connection)
 	struct ps_stream stream = connection->stream;
 	struct connection *kept = connection_of_ended_lifeline(connection);
 
-	if (connection->is_running) {
+	if (connection->runs_as_job) {
 		connection->close_after_job = true;
 		job_cancel(&connection->job);
 		return;
@@ -204,7 +204,7 @@ static int wait_writable(struct connection *connection)
 }
 
 /* Calls sendmsg() once for the rest of the output, with descriptors before the first byte. */
-static ssize_t send_rest(struct connection *connection)
+static ssize_t send_rest_of_output(struct connection *connection)
 {
 	struct control_reply *output = &connection->output;
 	struct iovec rest = { output->bytes + connection->sent, output->len - connection->sent };
@@ -221,7 +221,7 @@ static int send_output(struct connection *connection)
 	struct control_reply *output = &connection->output;
 
 	while (connection->sent < output->len) {
-		ssize_t n = send_rest(connection);
+		ssize_t n = send_rest_of_output(connection);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -248,14 +248,14 @@ static int send_hello(struct connection *connection, uint32_t answer)
 }
 
 /* Answers the hello even if there is no common version, so that the peer can say what is wrong. */
-static int take_hello(struct connection *connection)
+static int receive_hello(struct connection *connection)
 {
 	struct ps_control_hello hello;
 	char theirs[PS_VERSION_TEXT], ours[PS_VERSION_TEXT];
 
-	assert(connection->stage == STAGE_HELLO && connection->have == sizeof(hello));
+	assert(connection->stage == STAGE_HELLO && connection->input_length == sizeof(hello));
 	memcpy(&hello, connection->input, sizeof(hello));
-	connection->have = 0;
+	connection->input_length = 0;
 	connection_set_stage(connection, STAGE_OPEN);
 	connection->session.version = ps_version_common(hello.version);
 	if (!connection->session.version) {
@@ -276,7 +276,7 @@ static uint32_t message_length(const struct connection *connection)
 {
 	uint32_t length;
 
-	assert(connection->have >= sizeof(length));
+	assert(connection->input_length >= sizeof(length));
 	memcpy(&length, connection->input, sizeof(length));
 	return length;
 }
@@ -303,7 +303,7 @@ static void count_reply(struct connection *connection, const struct control_repl
 /* Completes a request that was handled. Returns 0, or -1 if the connection must be closed. */
 static int finish_request(struct connection *connection)
 {
-	assert(!connection->is_running && !connection->parked);
+	assert(!connection->runs_as_job && !connection->is_parked);
 	if (connection->handle_result < 0)
 		return -1;
 	if (connection->output.fd_count > 0) {
@@ -312,14 +312,14 @@ static int finish_request(struct connection *connection)
 	}
 	count_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
 	/* Nothing was read while the request waited or ran, so the silence begins now. */
-	connection->admitted.heard_ms = connection_now_ms();
+	connection->admitted.last_heard_ms = connection_now_ms();
 	connection_set_priority(connection);
-	connection->have = 0;
+	connection->input_length = 0;
 	connection->progress_last = 0;
-	if (connection->room > (connection->session.store ? INPUT_KEEP : INPUT_FIRST)) {
+	if (connection->input_capacity > (connection->session.store ? INPUT_KEEP : INPUT_FIRST)) {
 		free(connection->input);
 		connection->input = NULL;
-		connection->room = 0;
+		connection->input_capacity = 0;
 	}
 	connection_update_large_bytes(connection);
 	return send_output(connection);
@@ -341,13 +341,13 @@ bool connection_send_heartbeat(struct connection *connection)
 }
 
 /* Returns how many bytes of input the next step needs. */
-static size_t wanted_input(const struct connection *connection)
+static size_t wanted_input_length(const struct connection *connection)
 {
 	const size_t head = sizeof(uint32_t);
 
 	if (connection->stage == STAGE_HELLO)
 		return sizeof(struct ps_control_hello);
-	if (connection->stage == STAGE_SNIFF || connection->have < head ||
+	if (connection->stage == STAGE_SNIFF || connection->input_length < head ||
 	    message_length(connection) > PS_MESSAGE_MAX)
 		return head;
 	return head + message_length(connection);
@@ -424,7 +424,7 @@ static enum step_result advance_handshake(struct connection *connection)
 		            fault ? ps_stream_fault_text(stream) : "it ended in the handshake");
 		return STEP_CLOSE;
 	}
-	if (connection_identify(connection, name) < 0)
+	if (connection_set_identity(connection, name) < 0)
 		return STEP_CLOSE;
 	log_event(LOG_LEVEL_DEBUG, "identified", &(struct log_fields){ .peer = peer },
 	          "the connection from %s belongs to %s", peer, connection->session.identity.name);
@@ -433,14 +433,14 @@ static enum step_result advance_handshake(struct connection *connection)
 }
 
 /* Handles a heartbeat: answers an owner with one. The rate limit counts it like a request. */
-static enum step_result take_heartbeat(struct connection *connection)
+static enum step_result receive_heartbeat(struct connection *connection)
 {
-	connection->have = 0;
+	connection->input_length = 0;
 	connection->passed_rate_limit = false;
 	connection_set_priority(connection);
 	if (!connection->session.store)
 		return STEP_DONE;
-	connection->expects_heartbeats = true;
+	connection->peer_expects_heartbeats = true;
 	return connection_send_heartbeat(connection) ? STEP_DONE : STEP_CLOSE;
 }
 
@@ -449,31 +449,31 @@ static enum step_result handle_received_request(struct connection *connection)
 {
 	connection_stop_timer(connection, DUE_REQUEST);
 	if (message_length(connection) == 0)
-		return take_heartbeat(connection);
+		return receive_heartbeat(connection);
 	if (message_length(connection) > PS_MESSAGE_MAX)
 		connection_set_stage(connection, STAGE_FLUSHING);
-	if (!connection_try_request(connection))
+	if (!connection_handle_or_defer_request(connection))
 		return STEP_WAITS;
 	return finish_request(connection) < 0 ? STEP_CLOSE : STEP_DONE;
 }
 
 /* Handles the input, which is complete for the present stage of the connection. */
-static enum step_result handle_input(struct connection *connection)
+static enum step_result handle_received_input(struct connection *connection)
 {
 	if (connection->stage == STAGE_SNIFF)
 		return detect_protocol(connection);
 	if (connection->stage == STAGE_HELLO)
-		return take_hello(connection) < 0 ? STEP_CLOSE : STEP_DONE;
+		return receive_hello(connection) < 0 ? STEP_CLOSE : STEP_DONE;
 	return handle_received_request(connection);
 }
 
 /* Grows the input buffer with what has arrived, not to the announced length. */
 static bool grow_input(struct connection *connection)
 {
-	size_t room = connection->room ? 2 * connection->room : INPUT_FIRST;
+	size_t room = connection->input_capacity ? 2 * connection->input_capacity : INPUT_FIRST;
 	uint8_t *input;
 
-	if (connection->have < connection->room)
+	if (connection->input_length < connection->input_capacity)
 		return true;
 	if (room > INPUT_FIRST && connection_exceeds_large_bytes(connection)) {
 		log_limited(&connection->admitted.origin->log_limit, LOG_LEVEL_WARNING, "too-much",
@@ -486,32 +486,33 @@ static bool grow_input(struct connection *connection)
 	if (!input)
 		return false;
 	connection->input = input;
-	connection->room = room;
+	connection->input_capacity = room;
 	connection_update_large_bytes(connection);
 	return true;
 }
 
-/* Reads the input that the present stage needs. Returns 1 if it is complete, 0 if not, or -1 if the
- * connection must be closed. */
+/* Reads the stage's input. Returns 1 if it is complete, 0 if not, or -1 to close the connection. */
 static int receive_input(struct connection *connection)
 {
-	while (connection->have < wanted_input(connection)) {
-		size_t want = wanted_input(connection), part;
+	while (connection->input_length < wanted_input_length(connection)) {
+		size_t want = wanted_input_length(connection), part;
 		ssize_t n;
 
 		if (!grow_input(connection))
 			return -1;
-		part = (want < connection->room ? want : connection->room) - connection->have;
-		n = ps_stream_recv(&connection->stream, connection->input + connection->have, part);
+		part = (want < connection->input_capacity ? want : connection->input_capacity) -
+		       connection->input_length;
+		n = ps_stream_recv(&connection->stream,
+		                   connection->input + connection->input_length, part);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
 		if (n <= 0) {
-			connection->hung_up = n == 0 || errno == ECONNRESET;
+			connection->has_hung_up = n == 0 || errno == ECONNRESET;
 			return -1;
 		}
-		connection->have += (size_t)n;
+		connection->input_length += (size_t)n;
 		connection_note_received(connection);
 	}
 	return 1;
@@ -520,7 +521,7 @@ static int receive_input(struct connection *connection)
 /* Starts the timer for the rest of a request. */
 static void expect_more(struct connection *connection)
 {
-	if (connection->stage == STAGE_OPEN && connection->have > 0)
+	if (connection->stage == STAGE_OPEN && connection->input_length > 0)
 		connection_start_timer(connection, DUE_REQUEST, connection->daemon->message_ns);
 }
 
@@ -536,14 +537,14 @@ static enum step_result advance_stage(struct connection *connection)
 		expect_more(connection);
 	if (ret == 0 || (ret > 0 && connection_pause_if_limited(connection)))
 		return STEP_WAITS;
-	return ret < 0 ? STEP_CLOSE : handle_input(connection);
+	return ret < 0 ? STEP_CLOSE : handle_received_input(connection);
 }
 
 /* Has the connection read again if it has decrypted bytes, which poll() does not report. */
 static void rearm_if_pending(struct connection *connection)
 {
 	if (ps_stream_pending(&connection->stream))
-		daemon_rearm(connection->daemon, connection->readable);
+		daemon_rerun_event(connection->daemon, connection->readable);
 }
 
 void connection_read(struct connection *connection)
@@ -557,7 +558,6 @@ void connection_read(struct connection *connection)
 		if (connection->output.len > 0)
 			return;
 		step_result = advance_stage(connection);
-
 		if (step_result == STEP_CLOSE)
 			connection_close(connection);
 		if (step_result != STEP_DONE)

@@ -63,14 +63,14 @@ bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *wh
 }
 
 /* Makes events of owners wait for at most one event of other clients. */
-static struct event_base *make_base(void)
+static struct event_base *make_event_base(void)
 {
 	struct event_config *config = event_config_new();
 	struct event_base *base;
 
 	if (!config)
 		return NULL;
-	event_config_set_max_dispatch_interval(config, NULL, 1, PRIORITY_OTHERS);
+	event_config_set_max_dispatch_interval(config, NULL, 1, PRIORITY_NON_OWNERS);
 	base = event_base_new_with_config(config);
 	event_config_free(config);
 	if (base && event_base_priority_init(base, PRIORITIES) == 0)
@@ -82,11 +82,11 @@ static struct event_base *make_base(void)
 
 bool daemon_must_pause_owners(struct daemon *daemon)
 {
-	const uint64_t now = daemon_now_ns(), wait = OTHERS_WAIT_MS * 1000000ull;
+	const uint64_t now = daemon_now_ns(), wait = NON_OWNERS_WAIT_MS * 1000000ull;
 
 	if (daemon->idle_event_since_ns)
 		return now - daemon->idle_event_since_ns >= wait;
-	if (now - daemon->other_event_ns < wait)
+	if (now - daemon->last_non_owner_event_ns < wait)
 		return false;
 	/* Libevent does not tell whether events of lower priority are waiting, so this activates
 	 * one that runs behind them. */
@@ -95,12 +95,12 @@ bool daemon_must_pause_owners(struct daemon *daemon)
 	return false;
 }
 
-void daemon_note_other_event(struct daemon *daemon)
+void daemon_note_non_owner_event(struct daemon *daemon)
 {
-	daemon->other_event_ns = daemon_now_ns();
+	daemon->last_non_owner_event_ns = daemon_now_ns();
 	if (!daemon->idle_event_since_ns)
 		return;
-	daemon->idle_event_since_ns = daemon->other_event_ns;
+	daemon->idle_event_since_ns = daemon->last_non_owner_event_ns;
 	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->resume)
 			(*target)->resume(daemon);
@@ -136,21 +136,21 @@ static void on_log_stall(void *arg)
 		evtimer_add(daemon->log_flush_timer, &(struct timeval){ .tv_usec = FLUSH_US });
 }
 
-static void on_idle(evutil_socket_t fd, short what, void *arg)
+static void on_idle_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 
 	(void)fd;
 	(void)what;
-	daemon_note_other_event(daemon);
+	daemon_note_non_owner_event(daemon);
 	daemon->idle_event_since_ns = 0;
 }
 
-void daemon_set_connections(struct daemon *daemon, unsigned max)
+void daemon_set_max_connections(struct daemon *daemon, unsigned max)
 {
-	daemon->admission.max = max;
-	daemon->admission.reserved = max / CONNECTIONS_RESERVED_PART;
-	daemon->admission.operators_reserved = max / OPERATORS_RESERVED_PART;
+	daemon->admission.max_connections = max;
+	daemon->admission.reserved_for_owners_and_unix = max / CONNECTIONS_RESERVED_PART;
+	daemon->admission.reserved_for_operators = max / OPERATORS_RESERVED_PART;
 }
 
 struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
@@ -159,15 +159,15 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 
 	if (!daemon)
 		return NULL;
-	daemon->base = make_base();
+	daemon->base = make_event_base();
 	if (daemon->base)
-		daemon->idle_event = event_new(daemon->base, -1, 0, on_idle, daemon);
+		daemon->idle_event = event_new(daemon->base, -1, 0, on_idle_event, daemon);
 	if (daemon->base)
 		daemon->log_flush_timer = evtimer_new(daemon->base, on_log_flush_timer, daemon);
 	if (!daemon->idle_event || !daemon->log_flush_timer ||
-	    daemon_open_excess_check(daemon) < 0 || daemon_open_expiry(daemon) < 0 ||
+	    daemon_open_excess_check(daemon) < 0 || daemon_open_expiry_timer(daemon) < 0 ||
 	    daemon_open_jobs(daemon) < 0) {
-		daemon_close_expiry(daemon);
+		daemon_close_expiry_timer(daemon);
 		daemon_close_excess_check(daemon);
 		if (daemon->log_flush_timer)
 			event_free(daemon->log_flush_timer);
@@ -187,13 +187,13 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->watchers_max = WATCHERS_MAX;
 	daemon->watch_ns = PS_WATCH_MS * 1000000ull;
 	daemon->spill_requester_fd = -1;
-	daemon->loop_lane.epoll = -1;
-	daemon->loop_lane.wake = -1;
-	daemon->loop_lane.spins = 1;
+	daemon->loop_lane.epoll_fd = -1;
+	daemon->loop_lane.wake_fd = -1;
+	daemon->loop_lane.spin_count = 1;
 	daemon->began_ns = daemon_now_ns();
 	daemon->handshake_ns = HANDSHAKE_SECONDS * 1000000000ull;
 	daemon->message_ns = MESSAGE_SECONDS * 1000000000ull;
-	daemon_set_connections(daemon, CONNECTIONS_MAX);
+	daemon_set_max_connections(daemon, CONNECTIONS_MAX);
 	return daemon;
 }
 
@@ -220,7 +220,7 @@ void daemon_free(struct daemon *daemon)
 	stores_on_event(daemon->stores, NULL, NULL);
 	lanes_close(daemon);
 	daemon_close_jobs(daemon);
-	daemon_close_expiry(daemon);
+	daemon_close_expiry_timer(daemon);
 	daemon_close_excess_check(daemon);
 	log_on_stall(NULL, NULL);
 	event_free(daemon->log_flush_timer);
@@ -246,7 +246,8 @@ void daemon_log_too_many_connections(struct daemon *daemon, const char *peer)
 		&(struct log_fields){ .peer = peer },
 		"there is no room for more than %u connections, and %u are open: the connection "
 		"of %s is closed; since the start, %llu had to make room for others",
-		admission->max, admission->count, peer, (unsigned long long)admission->evicted);
+		admission->max_connections, admission->connection_count, peer,
+		(unsigned long long)admission->evicted_count);
 }
 
 /* Warns if others can read the key, with which they could impersonate this mirror. The daemon's own
@@ -281,12 +282,12 @@ int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, cha
 		return -1;
 	ps_tls_free(daemon->tls);
 	daemon->tls = tls;
-	daemon_check_expiry(daemon);
+	daemon_check_expiry_dates(daemon);
 	return 0;
 }
 
 /* Other events run first, and the loop polls all sockets before it runs this event. */
-void daemon_rearm(struct daemon *daemon, struct event *readable)
+void daemon_rerun_event(struct daemon *daemon, struct event *readable)
 {
 	event_active(readable, EV_READ, 0);
 	event_base_loopcontinue(daemon->base);
@@ -294,7 +295,7 @@ void daemon_rearm(struct daemon *daemon, struct event *readable)
 
 void daemon_stop(struct daemon *daemon)
 {
-	daemon->stopping = true;
+	daemon->is_stopping = true;
 	event_base_loopbreak(daemon->base);
 }
 
@@ -313,7 +314,7 @@ static void spin_paths(struct daemon *daemon)
 {
 	uint64_t until = daemon_now_ns() + daemon->spin_ns;
 
-	for (unsigned round = 1; !daemon->stopping; round++) {
+	for (unsigned round = 1; !daemon->is_stopping; round++) {
 		uint64_t now;
 
 		if (round % LOOP_ROUNDS == 0)
@@ -324,23 +325,23 @@ static void spin_paths(struct daemon *daemon)
 		else if (now >= until)
 			break;
 	}
-	daemon->loop_lane.spins++;
+	daemon->loop_lane.spin_count++;
 }
 
 void daemon_serve_http(struct daemon *daemon)
 {
-	if (!daemon->running && daemon->http)
+	if (!daemon->is_loop_running && daemon->http)
 		event_base_loop(daemon->base, EVLOOP_NONBLOCK);
 }
 
 void daemon_run(struct daemon *daemon)
 {
-	daemon->running = true;
-	while (!daemon->stopping) {
-		daemon->loop_lane.moved = false;
+	daemon->is_loop_running = true;
+	while (!daemon->is_stopping) {
+		daemon->loop_lane.has_new_data = false;
 		event_base_loop(daemon->base, EVLOOP_ONCE);
-		if (daemon->loop_lane.moved && daemon->spin_ns > 0)
+		if (daemon->loop_lane.has_new_data && daemon->spin_ns > 0)
 			spin_paths(daemon);
 	}
-	daemon->running = false;
+	daemon->is_loop_running = false;
 }

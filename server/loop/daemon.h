@@ -59,11 +59,11 @@ enum {
 	/* Priority of events that owners wait for: all of these run first. */
 	PRIORITY_OWNERS = 0,
 	/* Priority of other events: one of these runs, then owners' again. */
-	PRIORITY_OTHERS = 1,
-	OTHERS_WAIT_MS = 5, /* longest wait of other events while owners are busy */
-	PRIORITIES = 2,     /* number of priorities */
-	LISTEN_TEXT = 272,  /* size of listen_text() */
-	WATCHERS_MAX = 256, /* default limit of requests that wait in a Watch */
+	PRIORITY_NON_OWNERS = 1,
+	NON_OWNERS_WAIT_MS = 5, /* longest wait of other events while owners are busy */
+	PRIORITIES = 2,         /* number of priorities */
+	LISTEN_TEXT = 272,      /* size of listen_text() */
+	WATCHERS_MAX = 256,     /* default limit of requests that wait in a Watch */
 };
 
 enum daemon_phase {
@@ -77,12 +77,13 @@ struct daemon {
 	struct stores *stores;
 	struct listener *listeners;
 	struct connection *connections;
-	struct verbs_target *rdma;  /* NULL: built or started without RDMA */
-	struct http *http;          /* NULL: no HTTP */
-	struct names_loop *names;   /* NULL: the names of files are not checked regularly */
-	struct ps_tls *tls;         /* for new TCP connections; NULL: no TLS. Owned by the daemon */
-	bool exposed;               /* plain TCP is allowed on addresses that other hosts reach */
-	struct lane loop_lane;      /* the data connections that the loop serves */
+	struct verbs_target *rdma; /* NULL: built or started without RDMA */
+	struct http *http;         /* NULL: no HTTP */
+	struct names_loop *names;  /* NULL: the names of files are not checked regularly */
+	struct ps_tls *tls;        /* for new TCP connections; NULL: no TLS. Owned by the daemon */
+	bool allows_exposed_plaintext; /* plain TCP is allowed on addresses that other hosts
+	                                  reach */
+	struct lane loop_lane;         /* the data connections that the loop serves */
 	struct lanes *lanes;        /* threads that serve the other data connections; NULL: none */
 	struct admission admission; /* connections of all kinds */
 	size_t large_bytes;         /* bytes of large messages that connections hold now */
@@ -97,8 +98,9 @@ struct daemon {
 	uint64_t began_ns;            /* start time, by daemon_now_ns() */
 	struct event *idle_event;     /* runs when no event of other clients waits before it */
 	uint64_t idle_event_since_ns; /* time since when idle_event waits to run; 0: it does not */
-	uint64_t other_event_ns;      /* time of the last event of another client */
-	uint64_t others_until_ns;     /* until when other clients wait while threads move data */
+	uint64_t last_non_owner_event_ns;     /* time of the last event of another client */
+	uint64_t unprioritized_wait_until_ns; /* until when other clients wait while threads move
+	                                         data */
 	struct jobs *jobs;
 	/* Writes log lines that their reader did not take. */
 	struct event *log_flush_timer;
@@ -112,7 +114,7 @@ struct daemon {
 	const struct job *exclusive_job;
 	struct event *event_after_jobs; /* event to run when no job is left; NULL: none */
 	/* Checks once a second for owners that use more memory than was reserved for them. */
-	struct event *excess_timer;
+	struct event *memory_excess_timer;
 	struct job cut_excess_job;   /* cuts the sessions of these owners */
 	struct event *expiry_timer;  /* checks when certificates expire */
 	struct ps_expiries expiries; /* expiry dates of `tls`, as of the last check */
@@ -126,8 +128,8 @@ struct daemon {
 	 * exits; -1: none. */
 	int spill_requester_fd;
 	enum daemon_phase phase;
-	bool running; /* inside daemon_run() */
-	bool stopping;
+	bool is_loop_running; /* inside daemon_run() */
+	bool is_stopping;
 };
 
 /* daemon.c */
@@ -136,7 +138,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us);
 /* Ends all connections, and with them all sessions. Images stay in memory. */
 void daemon_free(struct daemon *daemon);
 /* Sets the maximum number of connections of all kinds. */
-void daemon_set_connections(struct daemon *daemon, unsigned max);
+void daemon_set_max_connections(struct daemon *daemon, unsigned max);
 /* Runs the loop until daemon_stop() is called. */
 void daemon_run(struct daemon *daemon);
 void daemon_stop(struct daemon *daemon);
@@ -166,27 +168,27 @@ int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, cha
 
 /* Runs the event `readable` again after other events had their turn. For a stream with bytes that
  * poll() does not report (ps_stream_pending()). */
-void daemon_rearm(struct daemon *daemon, struct event *readable);
+void daemon_rerun_event(struct daemon *daemon, struct event *readable);
 
 /* Returns true if the caller must leave an owner's data unread until target.resume(). Otherwise an
  * owner that never pauses would starve other clients, because owners' events run first. */
 bool daemon_must_pause_owners(struct daemon *daemon);
 /* Records that an event of another client than an owner has run. */
-void daemon_note_other_event(struct daemon *daemon);
+void daemon_note_non_owner_event(struct daemon *daemon);
 
 /* jobs_loop.c. Returns 0, or -1 if memory is out. */
 int daemon_open_jobs(struct daemon *daemon);
 void daemon_close_jobs(struct daemon *daemon);
 /* Runs the job in a thread, and the loop until the job has ended. For the start of the daemon. */
-void daemon_run_to_end(struct daemon *daemon, struct job *job);
+void daemon_run_job_to_end(struct daemon *daemon, struct job *job);
 /* Runs the job. While it runs, no request may begin, except those that only read. No other job may
- * be running (see daemon_defer_event()). The job may end before or after this returns. Call inside
- * the lock. */
-void daemon_run_exclusive(struct daemon *daemon, struct job *job);
+ * be running (see daemon_defer_event_until_no_jobs()). The job may end before or after this
+ * returns. Call inside the lock. */
+void daemon_run_exclusive_job(struct daemon *daemon, struct job *job);
 /* If any job is running, returns true, lets no further job begin, and runs `event` when the last
  * one has ended. For actions that must not happen between the steps of a request, such as changing
  * the access rules. */
-bool daemon_defer_event(struct daemon *daemon, struct event *event);
+bool daemon_defer_event_until_no_jobs(struct daemon *daemon, struct event *event);
 
 /* excess_loop.c. Returns 0, or -1 if memory is out. */
 int daemon_open_excess_check(struct daemon *daemon);
@@ -199,11 +201,11 @@ void daemon_start_excess_checks(struct daemon *daemon);
 void daemon_wake(const struct daemon *daemon);
 
 /* expiry_loop.c. Returns 0, or -1 if memory is out. */
-int daemon_open_expiry(struct daemon *daemon);
-void daemon_close_expiry(struct daemon *daemon);
+int daemon_open_expiry_timer(struct daemon *daemon);
+void daemon_close_expiry_timer(struct daemon *daemon);
 /* Logs a warning for each expiry date that is near, and sets the timer for the next check. Does
  * nothing without TLS. Call inside the lock. */
-void daemon_check_expiry(struct daemon *daemon);
+void daemon_check_expiry_dates(struct daemon *daemon);
 /* Lists the expiry dates of these files, and logs a warning for each that is near. */
 void expiry_log_warnings(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries);
 
@@ -235,9 +237,9 @@ int daemon_write_ports(const struct daemon *daemon, const char *path, char *why,
  * refused with that text. Returns the socket, or -1 with a sentence in `why`. */
 int listen_tcp(const struct endpoint *endpoint, const char *exposed, char *why, size_t size);
 /* Returns the port of a listening TCP socket. */
-unsigned listen_port(int fd);
+unsigned listen_get_port(int fd);
 /* Writes a file atomically. */
-int listen_write_file(const char *path, const char *text, char *why, size_t size);
+int listen_write_file_atomically(const char *path, const char *text, char *why, size_t size);
 
 /* http_loop.c. Returns 0, or -1 with a sentence in `why`. */
 int http_open(struct daemon *daemon, const struct http_options *options, char *why, size_t size);
@@ -247,11 +249,11 @@ unsigned http_connections(const struct http *http); /* number of open connection
 /* control_loop.c: takes over a socket that was just accepted. */
 void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *from, bool local);
 void connections_close(struct daemon *daemon);
-/* Returns the origin of the session's control connection, as admission_enter() takes it. */
-const char *connection_origin(const struct session *session);
+/* Returns the origin of the session's control connection, as admission_admit() takes it. */
+const char *connection_get_origin(const struct session *session);
 /* Stores the address of this host to which the session connected. Returns false for a Unix
  * socket. */
-bool connection_address(const struct session *session, struct sockaddr_storage *address);
+bool connection_get_address(const struct session *session, struct sockaddr_storage *address);
 
 /* target_tcp.c: takes over a stream whose first four bytes were PS_DATA_MAGIC. `identity` is the
  * name in session.identity. */

@@ -20,10 +20,11 @@ static void check_excess(struct daemon *daemon)
 	if (daemon->phase == DAEMON_ENDING || daemon->exclusive_job ||
 	    stores_excess(daemon->stores) == 0)
 		return;
-	if (daemon->event_after_jobs || daemon_defer_event(daemon, daemon->excess_timer))
+	if (daemon->event_after_jobs ||
+	    daemon_defer_event_until_no_jobs(daemon, daemon->memory_excess_timer))
 		return;
 	daemon->cut_excess_job = (struct job){ .run = run_cut_excess };
-	daemon_run_exclusive(daemon, &daemon->cut_excess_job);
+	daemon_run_exclusive_job(daemon, &daemon->cut_excess_job);
 }
 
 static void on_excess_timer(evutil_socket_t fd, short what, void *arg)
@@ -41,18 +42,18 @@ static void on_excess_timer(evutil_socket_t fd, short what, void *arg)
 
 int daemon_open_excess_check(struct daemon *daemon)
 {
-	daemon->excess_timer = evtimer_new(daemon->base, on_excess_timer, daemon);
-	return daemon->excess_timer ? 0 : -1;
+	daemon->memory_excess_timer = evtimer_new(daemon->base, on_excess_timer, daemon);
+	return daemon->memory_excess_timer ? 0 : -1;
 }
 
 void daemon_close_excess_check(struct daemon *daemon)
 {
-	if (daemon->excess_timer)
-		event_free(daemon->excess_timer);
+	if (daemon->memory_excess_timer)
+		event_free(daemon->memory_excess_timer);
 }
 
 void daemon_start_excess_checks(struct daemon *daemon)
 {
-	if (!evtimer_pending(daemon->excess_timer, NULL))
-		evtimer_add(daemon->excess_timer, &(struct timeval){ .tv_sec = 1 });
+	if (!evtimer_pending(daemon->memory_excess_timer, NULL))
+		evtimer_add(daemon->memory_excess_timer, &(struct timeval){ .tv_sec = 1 });
 }

@@ -44,7 +44,7 @@ void expiry_log_warnings(struct ps_tls *tls, uint64_t now_s, struct ps_expiries 
 		warn_expiry(&expiries->list[i], now_s);
 }
 
-void daemon_check_expiry(struct daemon *daemon)
+void daemon_check_expiry_dates(struct daemon *daemon)
 {
 	const uint64_t now_s = daemon->wall_s();
 	struct timeval wait = { 0 };
@@ -56,7 +56,7 @@ void daemon_check_expiry(struct daemon *daemon)
 	evtimer_add(daemon->expiry_timer, &wait);
 }
 
-const struct ps_expiries *connection_expiries(struct session *session)
+const struct ps_expiries *connection_get_expiries(struct session *session)
 {
 	return &((const struct connection *)session)->daemon->expiries;
 }
@@ -68,22 +68,22 @@ static void on_expiry_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_lock(daemon);
-	daemon_note_other_event(daemon);
-	daemon_check_expiry(daemon);
+	daemon_note_non_owner_event(daemon);
+	daemon_check_expiry_dates(daemon);
 	daemon_unlock(daemon);
 }
 
-int daemon_open_expiry(struct daemon *daemon)
+int daemon_open_expiry_timer(struct daemon *daemon)
 {
 	daemon->wall_s = wall_clock_s;
 	daemon->expiry_timer = evtimer_new(daemon->base, on_expiry_timer, daemon);
 	return daemon->expiry_timer &&
-	                       event_priority_set(daemon->expiry_timer, PRIORITY_OTHERS) == 0
+	                       event_priority_set(daemon->expiry_timer, PRIORITY_NON_OWNERS) == 0
 	               ? 0
 	               : -1;
 }
 
-void daemon_close_expiry(struct daemon *daemon)
+void daemon_close_expiry_timer(struct daemon *daemon)
 {
 	if (daemon->expiry_timer)
 		event_free(daemon->expiry_timer);

@@ -16,7 +16,7 @@
 
 enum { PROGRESS_MS = 50 }; /* time between signs of progress; shorter than any timeout of a peer */
 
-static struct connection *connection_of(struct job *job)
+static struct connection *connection_of_job(struct job *job)
 {
 	return (struct connection *)((char *)job - offsetof(struct connection, job));
 }
@@ -25,7 +25,8 @@ static struct connection *connection_of(struct job *job)
 
 /* Returns true if the connection's request must wait for the request of `other`, which came before
  * it. */
-static bool must_wait_for(const struct connection *connection, const struct connection *other)
+static bool must_wait_for_request_of(const struct connection *connection,
+                                     const struct connection *other)
 {
 	const struct control_subject *mine = &connection->subject, *theirs = &other->subject;
 
@@ -44,7 +45,7 @@ static bool must_wait_for(const struct connection *connection, const struct conn
 
 /* Returns true if the request goes before the waiting request of `other`, which came before it. A
  * Claim waits for the Digest that is being computed, and for no other one. */
-static bool overtakes(const struct connection *connection, const struct connection *other)
+static bool may_overtake(const struct connection *connection, const struct connection *other)
 {
 	return other->subject.course == CONTROL_HASHES &&
 	       connection->subject.course != CONTROL_HASHES &&
@@ -60,7 +61,7 @@ static bool waits_for_memory(const struct connection *connection)
 	                          subject->course == CONTROL_ALONE ? NULL : subject->store);
 }
 
-static bool must_park(const struct connection *connection)
+static bool must_park_request(const struct connection *connection)
 {
 	const struct daemon *daemon = connection->daemon;
 
@@ -70,7 +71,7 @@ static bool must_park(const struct connection *connection)
 		return true;
 	for (const struct connection *other = daemon->parked; other && other != connection;
 	     other = other->parked_next)
-		if (must_wait_for(connection, other) && !overtakes(connection, other))
+		if (must_wait_for_request_of(connection, other) && !may_overtake(connection, other))
 			return true;
 	if (connection->subject.course >= CONTROL_LONG &&
 	    (daemon->event_after_jobs || daemon->phase == DAEMON_ENDING ||
@@ -79,7 +80,7 @@ static bool must_park(const struct connection *connection)
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
 	for (const struct connection *other = daemon->connections; other; other = other->next)
-		if (other->is_running && must_wait_for(connection, other))
+		if (other->runs_as_job && must_wait_for_request_of(connection, other))
 			return true;
 	return false;
 }
@@ -88,13 +89,13 @@ static bool must_park(const struct connection *connection)
 static void watch_hangup(struct connection *connection)
 {
 	event_del(connection->readable);
-	event_add(connection->hangup, NULL);
+	event_add(connection->hangup_event, NULL);
 	connection_start_timer(connection, DUE_PROGRESS, PROGRESS_MS * 1000000ull);
 }
 
 static void unwatch_hangup(struct connection *connection)
 {
-	event_del(connection->hangup);
+	event_del(connection->hangup_event);
 	connection_stop_timer(connection, DUE_PROGRESS);
 }
 
@@ -102,8 +103,8 @@ static void park_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 
-	assert(!connection->parked && !connection->is_running);
-	connection->parked = true;
+	assert(!connection->is_parked && !connection->runs_as_job);
+	connection->is_parked = true;
 	connection->parked_next = NULL;
 	*daemon->parked_last = connection;
 	daemon->parked_last = &connection->parked_next;
@@ -115,7 +116,7 @@ void connection_unpark_request(struct connection *connection)
 	struct daemon *daemon = connection->daemon;
 	struct connection **at = &daemon->parked;
 
-	if (!connection->parked)
+	if (!connection->is_parked)
 		return;
 	while (*at && *at != connection)
 		at = &(*at)->parked_next;
@@ -123,17 +124,17 @@ void connection_unpark_request(struct connection *connection)
 	*at = connection->parked_next;
 	if (!*at)
 		daemon->parked_last = at;
-	connection->parked = false;
+	connection->is_parked = false;
 	unwatch_hangup(connection);
 }
 
 /* Resumes all requests that need not wait any more, in the order in which they came. */
-static void unpark_all(struct daemon *daemon)
+static void resume_parked_requests(struct daemon *daemon)
 {
 	struct connection *connection = daemon->parked;
 
 	while (connection && daemon->phase != DAEMON_ENDING) {
-		if (must_park(connection)) {
+		if (must_park_request(connection)) {
 			connection = connection->parked_next;
 			continue;
 		}
@@ -162,7 +163,7 @@ static void handle_request(struct connection *connection)
 
 static void run_request_job(struct job *job)
 {
-	struct connection *connection = connection_of(job);
+	struct connection *connection = connection_of_job(job);
 
 	stores_begin_request(connection->daemon->stores, connection->subject.store);
 	handle_request(connection);
@@ -171,10 +172,10 @@ static void run_request_job(struct job *job)
 
 static void finish_request_job(struct job *job)
 {
-	struct connection *connection = connection_of(job);
+	struct connection *connection = connection_of_job(job);
 
-	assert(connection->is_running);
-	connection->is_running = false;
+	assert(connection->runs_as_job);
+	connection->runs_as_job = false;
 	/* Events of the job may be visible only now, so check the watchers. */
 	connection->daemon->has_news = true;
 	unwatch_hangup(connection);
@@ -184,7 +185,7 @@ static void finish_request_job(struct job *job)
 		connection_reply_after_job(connection);
 }
 
-bool connection_try_request(struct connection *connection)
+bool connection_handle_or_defer_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint32_t length;
@@ -193,11 +194,11 @@ bool connection_try_request(struct connection *connection)
 	control_find_subject(&connection->session, connection->input + sizeof(length), length,
 	                     &connection->subject);
 	connection->progress_base = connection->progress_last;
-	if (daemon->connection_to_resume != connection && must_park(connection)) {
+	if (daemon->connection_to_resume != connection && must_park_request(connection)) {
 		park_request(connection);
 		return false;
 	}
-	if (daemon->connection_to_resume != connection && connection_enter_watch(connection))
+	if (daemon->connection_to_resume != connection && connection_wait_in_watch(connection))
 		return false;
 	daemon->connection_to_resume = NULL;
 	connection->passed_rate_limit = false;
@@ -210,7 +211,7 @@ bool connection_try_request(struct connection *connection)
 	connection->job.done = finish_request_job;
 	if (jobs_start(daemon->jobs, &connection->job))
 		return true;
-	connection->is_running = true;
+	connection->runs_as_job = true;
 	watch_hangup(connection);
 	return false;
 }
@@ -220,12 +221,12 @@ bool connection_try_request(struct connection *connection)
 void connection_send_progress(struct connection *connection)
 {
 	const struct jobs *jobs = connection->daemon->jobs;
-	uint64_t done = jobs_spent_us(jobs, connection->is_running ? &connection->job : NULL);
+	uint64_t done = jobs_spent_us(jobs, connection->runs_as_job ? &connection->job : NULL);
 	uint8_t *bytes = NULL;
 	struct iovec part = { NULL, 0 };
 	ssize_t sent;
 
-	done += connection->is_running ? connection->progress_base : 0;
+	done += connection->runs_as_job ? connection->progress_base : 0;
 	if (done > connection->progress_last &&
 	    control_pack_progress(connection->subject.id, done, &bytes, &part.iov_len) == 0) {
 		part.iov_base = bytes;
@@ -238,7 +239,7 @@ void connection_send_progress(struct connection *connection)
 			return;
 		}
 	}
-	if (connection->expects_heartbeats && !connection_send_heartbeat(connection)) {
+	if (connection->peer_expects_heartbeats && !connection_send_heartbeat(connection)) {
 		connection_close(connection);
 		return;
 	}
@@ -258,7 +259,7 @@ void connection_on_hangup(evutil_socket_t fd, short what, void *arg)
 	daemon_unlock(daemon);
 }
 
-static void on_jobs_event(evutil_socket_t fd, short what, void *arg)
+static void on_job_waits_for_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 	uint64_t times;
@@ -267,7 +268,7 @@ static void on_jobs_event(evutil_socket_t fd, short what, void *arg)
 	if (read(fd, &times, sizeof(times)) < 0)
 		return;
 	daemon_lock(daemon);
-	daemon_note_other_event(daemon);
+	daemon_note_non_owner_event(daemon);
 	jobs_give_turns(daemon->jobs);
 	if (daemon->exclusive_job && daemon->exclusive_job->over)
 		daemon->exclusive_job = NULL;
@@ -275,7 +276,7 @@ static void on_jobs_event(evutil_socket_t fd, short what, void *arg)
 		event_active(daemon->event_after_jobs, EV_TIMEOUT, 1);
 		daemon->event_after_jobs = NULL;
 	}
-	unpark_all(daemon);
+	resume_parked_requests(daemon);
 	if (daemon->has_news)
 		daemon_answer_watchers(daemon);
 	daemon_unlock(daemon);
@@ -294,7 +295,7 @@ void daemon_wake(const struct daemon *daemon)
 	(void)!write(daemon->jobs_fd, &one, sizeof(one));
 }
 
-bool daemon_defer_event(struct daemon *daemon, struct event *event)
+bool daemon_defer_event_until_no_jobs(struct daemon *daemon, struct event *event)
 {
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
@@ -302,7 +303,7 @@ bool daemon_defer_event(struct daemon *daemon, struct event *event)
 	return true;
 }
 
-static void ignore_end(struct job *job)
+static void ignore_job_end(struct job *job)
 {
 	(void)job;
 }
@@ -311,7 +312,7 @@ static void ignore_end(struct job *job)
  * meanwhile. */
 static void start_job(struct daemon *daemon, struct job *job)
 {
-	job->done = ignore_end;
+	job->done = ignore_job_end;
 	if (jobs_can_start(daemon->jobs)) {
 		(void)jobs_start(daemon->jobs, job);
 		return;
@@ -320,7 +321,7 @@ static void start_job(struct daemon *daemon, struct job *job)
 	job->over = true;
 }
 
-void daemon_run_exclusive(struct daemon *daemon, struct job *job)
+void daemon_run_exclusive_job(struct daemon *daemon, struct job *job)
 {
 	assert(!daemon->exclusive_job || daemon->exclusive_job->over);
 	daemon->exclusive_job = job;
@@ -329,7 +330,7 @@ void daemon_run_exclusive(struct daemon *daemon, struct job *job)
 		daemon->exclusive_job = NULL;
 }
 
-void daemon_run_to_end(struct daemon *daemon, struct job *job)
+void daemon_run_job_to_end(struct daemon *daemon, struct job *job)
 {
 	daemon_lock(daemon);
 	start_job(daemon, job);
@@ -345,7 +346,7 @@ int daemon_open_jobs(struct daemon *daemon)
 	daemon->jobs = jobs_new(wake_loop, daemon);
 	if (daemon->jobs_fd >= 0)
 		daemon->jobs_event = event_new(daemon->base, daemon->jobs_fd, EV_READ | EV_PERSIST,
-		                               on_jobs_event, daemon);
+		                               on_job_waits_for_turn, daemon);
 	if (daemon->jobs && daemon->jobs_event && event_add(daemon->jobs_event, NULL) == 0)
 		return 0;
 	daemon_close_jobs(daemon);

@@ -58,7 +58,7 @@ bool daemon_has_lock(const struct daemon *daemon)
 	return !lanes_are_running(daemon) || daemon->lanes->loop_has_lock;
 }
 
-struct lane *daemon_lane(struct daemon *daemon, unsigned index)
+struct lane *daemon_get_lane(struct daemon *daemon, unsigned index)
 {
 	if (index == 0)
 		return &daemon->loop_lane;
@@ -66,13 +66,13 @@ struct lane *daemon_lane(struct daemon *daemon, unsigned index)
 	                                                      : NULL;
 }
 
-struct traffic daemon_traffic(struct daemon *daemon)
+struct traffic daemon_sum_traffic(struct daemon *daemon)
 {
 	struct traffic sum = { 0 };
 	const struct lane *lane;
 
-	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++) {
-		sum.bytes += lane->traffic.bytes;
+	for (unsigned i = 0; (lane = daemon_get_lane(daemon, i)); i++) {
+		sum.received_bytes += lane->traffic.received_bytes;
 		sum.acknowledged_chains += lane->traffic.acknowledged_chains;
 	}
 	return sum;
@@ -83,8 +83,8 @@ uint64_t daemon_spin_count(struct daemon *daemon)
 	uint64_t sum = 0;
 	const struct lane *lane;
 
-	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
-		sum += lane->spins - 1;
+	for (unsigned i = 0; (lane = daemon_get_lane(daemon, i)); i++)
+		sum += lane->spin_count - 1;
 	return sum;
 }
 
@@ -93,8 +93,8 @@ uint64_t daemon_last_data_ns(struct daemon *daemon)
 	uint64_t last = 0;
 	const struct lane *lane;
 
-	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
-		last = lane->data_ns > last ? lane->data_ns : last;
+	for (unsigned i = 0; (lane = daemon_get_lane(daemon, i)); i++)
+		last = lane->last_data_ns > last ? lane->last_data_ns : last;
 	return last;
 }
 
@@ -109,7 +109,7 @@ struct lane *lanes_least_loaded(struct daemon *daemon)
 
 	if (!lanes_are_running(daemon))
 		return NULL;
-	for (unsigned i = 1; (lane = daemon_lane(daemon, i)); i++)
+	for (unsigned i = 1; (lane = daemon_get_lane(daemon, i)); i++)
 		if (!pick || lane->count < pick->count)
 			pick = lane;
 	return pick;
@@ -132,7 +132,7 @@ static void drain_eventfd(int fd)
 
 void lane_wake(const struct lane *lane)
 {
-	signal_eventfd(lane->wake);
+	signal_eventfd(lane->wake_fd);
 }
 
 static void on_link_ended(evutil_socket_t fd, short what, void *arg)
@@ -173,15 +173,15 @@ static bool yield_to_loop(const struct lane *lane)
 }
 
 /* Serves the links that have decrypted bytes. Call inside the lock. */
-static void serve_pending(struct lane *lane)
+static void serve_links_with_pending_bytes(struct lane *lane)
 {
-	lane->has_pending = false;
+	lane->has_unreported_bytes = false;
 	for (struct data_link *link = lane->links; link; link = data_link_next(link)) {
 		if (!data_link_has_pending(link))
 			continue;
 		data_link_serve(link);
 		if (!yield_to_loop(lane)) {
-			lane->has_pending = true;
+			lane->has_unreported_bytes = true;
 			return;
 		}
 	}
@@ -193,22 +193,22 @@ struct lane_state {
 };
 
 /* Reads and resets the state of the lane. Call inside the lock. */
-static struct lane_state take_state(struct lane *lane)
+static struct lane_state take_lane_state(struct lane *lane)
 {
-	struct lane_state lane_state = { lane->has_pending, lane->moved,
+	struct lane_state lane_state = { lane->has_unreported_bytes, lane->has_new_data,
 		                         lane->daemon->lanes->stopping };
 
-	lane->moved = false;
+	lane->has_new_data = false;
 	return lane_state;
 }
 
 /* Polls the lane and serves the links with events. An event may be of a link that was closed before
  * the lock was taken. In that case all events are ignored, and the next poll reports those of other
  * links again. */
-static struct lane_state serve_ready(struct lane *lane, bool wait)
+static struct lane_state wait_and_serve_links(struct lane *lane, bool wait)
 {
 	struct epoll_event events[EVENTS];
-	int count = epoll_wait(lane->epoll, events, EVENTS, wait ? -1 : 0);
+	int count = epoll_wait(lane->epoll_fd, events, EVENTS, wait ? -1 : 0);
 	struct lane_state lane_state;
 
 	lane_read_lock(lane);
@@ -217,7 +217,7 @@ static struct lane_state serve_ready(struct lane *lane, bool wait)
 	lane->links_taken_seen = lane->links_taken;
 	for (int i = 0; i < count; i++) {
 		if (!events[i].data.ptr) {
-			drain_eventfd(lane->wake);
+			drain_eventfd(lane->wake_fd);
 			continue;
 		}
 		data_link_serve(events[i].data.ptr);
@@ -225,16 +225,16 @@ static struct lane_state serve_ready(struct lane *lane, bool wait)
 			break;
 	}
 	lane->links_taken_seen = lane->links_taken;
-	if (lane->has_pending)
-		serve_pending(lane);
+	if (lane->has_unreported_bytes)
+		serve_links_with_pending_bytes(lane);
 	lane->links_taken_seen = lane->links_taken;
-	lane_state = take_state(lane);
+	lane_state = take_lane_state(lane);
 	lane_read_unlock(lane);
 	return lane_state;
 }
 
 /* Serves the links that moved since the lane last slept, without polling. */
-static bool spin_once(struct lane *lane)
+static bool serve_moved_links(struct lane *lane)
 {
 	bool moved = false;
 
@@ -253,7 +253,7 @@ static bool spin_once(struct lane *lane)
 }
 
 /* Serves links until none has moved for spin_ns. */
-static struct lane_state spin_links(struct lane *lane)
+static struct lane_state serve_links_while_busy(struct lane *lane)
 {
 	const uint64_t spin_ns = lane->daemon->spin_ns;
 	uint64_t now = daemon_now_ns(), until = now + spin_ns;
@@ -261,16 +261,16 @@ static struct lane_state spin_links(struct lane *lane)
 
 	for (unsigned round = 1; !lane_state.stopping; round++) {
 		if (round % POLL_ROUNDS == 0)
-			lane_state = serve_ready(lane, false);
+			lane_state = wait_and_serve_links(lane, false);
 		now = daemon_now_ns();
-		if (spin_once(lane))
+		if (serve_moved_links(lane))
 			until = now + spin_ns;
 		else if (now >= until)
 			break;
 	}
 	lane_read_lock(lane);
-	lane->spins++;
-	lane_state = take_state(lane);
+	lane->spin_count++;
+	lane_state = take_lane_state(lane);
 	lane_read_unlock(lane);
 	return lane_state;
 }
@@ -281,9 +281,9 @@ static void *lane_thread(void *arg)
 	struct lane_state lane_state = { 0 };
 
 	while (!lane_state.stopping) {
-		lane_state = serve_ready(lane, !lane_state.has_pending);
+		lane_state = wait_and_serve_links(lane, !lane_state.has_pending);
 		if (lane_state.moved && lane->daemon->spin_ns > 0)
-			lane_state = spin_links(lane);
+			lane_state = serve_links_while_busy(lane);
 	}
 	return NULL;
 }
@@ -292,10 +292,10 @@ static void *lane_thread(void *arg)
 
 static void free_lane(struct lane *lane)
 {
-	if (lane->epoll >= 0)
-		close(lane->epoll);
-	if (lane->wake >= 0)
-		close(lane->wake);
+	if (lane->epoll_fd >= 0)
+		close(lane->epoll_fd);
+	if (lane->wake_fd >= 0)
+		close(lane->wake_fd);
 	free(lane->buffer);
 	free(lane);
 }
@@ -308,12 +308,12 @@ static struct lane *start_lane(struct daemon *daemon)
 	if (!lane)
 		return NULL;
 	lane->daemon = daemon;
-	lane->spins = 1;
+	lane->spin_count = 1;
 	lane->buffer = data_buffer();
-	lane->epoll = epoll_create1(EPOLL_CLOEXEC);
-	lane->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (lane->buffer && lane->epoll >= 0 && lane->wake >= 0 &&
-	    epoll_ctl(lane->epoll, EPOLL_CTL_ADD, lane->wake, &event) == 0 &&
+	lane->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (lane->buffer && lane->epoll_fd >= 0 && lane->wake_fd >= 0 &&
+	    epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, lane->wake_fd, &event) == 0 &&
 	    thread_start(&lane->thread, lane_thread, lane) == 0)
 		return lane;
 	free_lane(lane);
@@ -322,7 +322,7 @@ static struct lane *start_lane(struct daemon *daemon)
 
 /* Makes a lock that prefers writers: with the default kind, readers could keep the writer out
  * forever. */
-static int make_lock(pthread_rwlock_t *made)
+static int make_rwlock(pthread_rwlock_t *made)
 {
 	pthread_rwlockattr_t attributes;
 	int error = pthread_rwlockattr_init(&attributes);
@@ -341,7 +341,7 @@ static struct lanes *make_lanes(struct daemon *daemon)
 
 	if (!lanes)
 		return NULL;
-	if (make_lock(&lanes->lock)) {
+	if (make_rwlock(&lanes->lock)) {
 		free(lanes);
 		return NULL;
 	}

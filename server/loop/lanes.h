@@ -29,7 +29,7 @@ struct lanes;
 
 /* Counters of the traffic of data connections. */
 struct traffic {
-	uint64_t bytes;               /* bytes received */
+	uint64_t received_bytes;
 	uint64_t acknowledged_chains; /* chains applied and acknowledged */
 };
 
@@ -40,14 +40,14 @@ struct lane {
 	struct traffic traffic;
 	/* Times that the thread has spun, plus 1. Links store it when data arrives, so it tells
 	 * which links have moved since the thread last slept. */
-	uint64_t spins;
-	uint64_t data_ns; /* time when data last arrived */
-	bool moved;       /* data has arrived since the lane's thread last reset this */
-	bool has_pending; /* a link has received bytes that poll() does not report */
+	uint64_t spin_count;
+	uint64_t last_data_ns;     /* time when data last arrived */
+	bool has_new_data;         /* data has arrived since the lane's thread last reset this */
+	bool has_unreported_bytes; /* a link has received bytes that poll() does not report */
 	/* The following members are for lanes with a thread. */
 	struct daemon *daemon;
-	int epoll; /* descriptor to poll the links; -1: the loop's own lane */
-	int wake;  /* eventfd that wakes the thread when no socket of the lane does */
+	int epoll_fd; /* descriptor to poll the links; -1: the loop's own lane */
+	int wake_fd;  /* eventfd that wakes the thread when no socket of the lane does */
 	/* Number of links that were ever taken from the lane: now, and when the thread last looked
 	 * at its list of links. */
 	uint64_t links_taken, links_taken_seen;
@@ -84,9 +84,9 @@ bool daemon_has_lock(const struct daemon *daemon);
 
 /* The following functions must be called inside the lock. */
 /* Returns a lane by its index (0: the loop's), or NULL if there is no such lane. */
-struct lane *daemon_lane(struct daemon *daemon, unsigned index);
+struct lane *daemon_get_lane(struct daemon *daemon, unsigned index);
 /* Returns the sum of the traffic of all lanes. */
-struct traffic daemon_traffic(struct daemon *daemon);
+struct traffic daemon_sum_traffic(struct daemon *daemon);
 /* Returns how many times the threads of all lanes have spun. */
 uint64_t daemon_spin_count(struct daemon *daemon);
 /* Returns the time when data last arrived in any lane. */
@@ -95,7 +95,7 @@ uint64_t daemon_last_data_ns(struct daemon *daemon);
 bool lanes_are_running(const struct daemon *daemon);
 /* Returns the lane with the fewest links, or NULL if there are no threads. */
 struct lane *lanes_least_loaded(struct daemon *daemon);
-/* Wakes the lane's thread to look at lane->has_pending. Any thread may call it. */
+/* Wakes the lane's thread to look at lane->has_unreported_bytes. Any thread may call it. */
 void lane_wake(const struct lane *lane);
 
 /* Tells the loop that a link has ended and must be closed. For a lane's thread. */

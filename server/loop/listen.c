@@ -36,7 +36,7 @@ struct listener {
 	unsigned port;        /* port of a TCP socket; 0 for a Unix socket */
 };
 
-static void on_resume(evutil_socket_t fd, short what, void *arg)
+static void resume_listener(evutil_socket_t fd, short what, void *arg)
 {
 	struct listener *listener = arg;
 
@@ -58,7 +58,7 @@ static void pause_listener(struct listener *listener)
 
 /* Returns true if accept() failed for lack of a descriptor or memory. accept() may do so even if no
  * connection waits, because it allocates both first. */
-static bool lacks_resources(int error)
+static bool is_lack_of_resources(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -83,11 +83,11 @@ static void accept_connections(struct listener *listener)
 			                  listener->local);
 			continue;
 		}
-		if (lacks_resources(errno) && !has_waiting_connection(listener))
+		if (is_lack_of_resources(errno) && !has_waiting_connection(listener))
 			return;
 		if (errno == EMFILE && admission_evict_one(&listener->daemon->admission))
 			continue;
-		if (lacks_resources(errno))
+		if (is_lack_of_resources(errno))
 			pause_listener(listener);
 		if (errno != ECONNABORTED && errno != EINTR)
 			return;
@@ -181,7 +181,7 @@ static bool is_loopback(const struct sockaddr *address)
 	                                           v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
 }
 
-static bool all_loopback(const struct addrinfo *list)
+static bool are_all_loopback(const struct addrinfo *list)
 {
 	for (; list; list = list->ai_next)
 		if (!is_loopback(list->ai_addr))
@@ -197,7 +197,7 @@ int listen_tcp(const struct endpoint *endpoint, const char *exposed_advice, char
 
 	if (!found)
 		return -1;
-	if (exposed_advice && !all_loopback(found)) {
+	if (exposed_advice && !are_all_loopback(found)) {
 		snprintf(why, size, "%s:%s %s", endpoint->host, endpoint->port, exposed_advice);
 		freeaddrinfo(found);
 		return -1;
@@ -211,7 +211,7 @@ int listen_tcp(const struct endpoint *endpoint, const char *exposed_advice, char
 	return fd;
 }
 
-unsigned listen_port(int fd)
+unsigned listen_get_port(int fd)
 {
 	union {
 		struct sockaddr any;
@@ -235,7 +235,7 @@ static struct listener *make_listener(struct daemon *daemon, int fd)
 	listener->fd = fd;
 	listener->readable = event_new(daemon->base, fd, EV_READ | EV_PERSIST, on_connection,
 	                               listener);
-	listener->resume = evtimer_new(daemon->base, on_resume, listener);
+	listener->resume = evtimer_new(daemon->base, resume_listener, listener);
 	if (listener->readable && listener->resume && event_add(listener->readable, NULL) == 0)
 		return listener;
 	if (listener->readable)
@@ -294,13 +294,15 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 	const bool local = endpoint->local;
 	int fd = local ? bind_unix(endpoint, mode, why, size)
 	               : listen_tcp(endpoint,
-	                            daemon->tls || daemon->exposed ? NULL : exposed_advice, why,
-	                            size);
+	                            daemon->tls || daemon->allows_exposed_plaintext
+	                                    ? NULL
+	                                    : exposed_advice,
+	                            why, size);
 	struct listener *listener;
 
 	if (fd < 0)
 		return -1;
-	listener = add_listener(daemon, fd, local, endpoint->host, local ? 0 : listen_port(fd));
+	listener = add_listener(daemon, fd, local, endpoint->host, local ? 0 : listen_get_port(fd));
 	if (!listener) {
 		snprintf(why, size, "out of memory");
 		return -1;
@@ -316,7 +318,7 @@ int daemon_adopt_socket(struct daemon *daemon, const struct activated *socket, c
 	struct sockaddr_storage address = { 0 };
 	socklen_t len = sizeof(address);
 
-	if (!socket->local && !daemon->tls && !daemon->exposed &&
+	if (!socket->local && !daemon->tls && !daemon->allows_exposed_plaintext &&
 	    (getsockname(socket->fd, (struct sockaddr *)&address, &len) < 0 ||
 	     !is_loopback((struct sockaddr *)&address))) {
 		snprintf(why, size, "the service manager's socket at %s:%u %s", socket->host,
@@ -345,7 +347,7 @@ void daemon_close_listeners(struct daemon *daemon)
 	}
 }
 
-int listen_write_file(const char *path, const char *text, char *why, size_t size)
+int listen_write_file_atomically(const char *path, const char *text, char *why, size_t size)
 {
 	char beside[PATH_MAX + 8];
 	FILE *file;
@@ -375,5 +377,5 @@ int daemon_write_ports(const struct daemon *daemon, const char *path, char *why,
 	for (const struct listener *at = daemon->listeners; at; at = at->next)
 		if (!at->local)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u\n", at->port);
-	return listen_write_file(path, text, why, size);
+	return listen_write_file_atomically(path, text, why, size);
 }

@@ -53,7 +53,7 @@ static void on_names_changed(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_lock(names->daemon);
-	daemon_note_other_event(names->daemon);
+	daemon_note_non_owner_event(names->daemon);
 	names->reports_all = memory_of(names)->ops->read_changes(memory_of(names));
 	/* Continuous changes must not postpone the check. */
 	if (!names->due)
@@ -77,11 +77,11 @@ static void begin_repair(struct names_loop *names)
 
 	if (names->is_repairing || !pause_is_over(&names->pause, daemon_now_ns()) ||
 	    (daemon->event_after_jobs && daemon->event_after_jobs != names->check_timer) ||
-	    daemon_defer_event(daemon, names->check_timer))
+	    daemon_defer_event_until_no_jobs(daemon, names->check_timer))
 		return;
 	names->is_repairing = true;
 	names->job.run = run_repair;
-	daemon_run_exclusive(daemon, &names->job);
+	daemon_run_exclusive_job(daemon, &names->job);
 }
 
 static void end_repair(struct names_loop *names)
@@ -96,7 +96,7 @@ static void end_repair(struct names_loop *names)
 /* --- checks --- */
 
 /* Logs the fault if it is another one than before. Returns true if the fault has changed. */
-static bool note_fault(char before[FAULT], const char fault[FAULT], const char *event)
+static bool log_changed_fault(char before[FAULT], const char fault[FAULT], const char *event)
 {
 	if (strcmp(fault, before) == 0)
 		return false;
@@ -114,10 +114,10 @@ static void check_directories(struct names_loop *names)
 
 	if (memory->ops->restore_directory)
 		(void)memory->ops->restore_directory(memory, fault, sizeof(fault));
-	names->due |= note_fault(names->memory_fault, fault, "memory-directory");
+	names->due |= log_changed_fault(names->memory_fault, fault, "memory-directory");
 	memset(fault, 0, sizeof(fault));
 	(void)stores_restore_spill_directory(names->daemon->stores, fault, sizeof(fault));
-	(void)note_fault(names->spill_fault, fault, "spill-directory");
+	(void)log_changed_fault(names->spill_fault, fault, "spill-directory");
 }
 
 static void check_file_names(struct names_loop *names)
@@ -141,7 +141,7 @@ static void on_names_check_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_lock(names->daemon);
-	daemon_note_other_event(names->daemon);
+	daemon_note_non_owner_event(names->daemon);
 	check_file_names(names);
 	schedule_check(names, CHECK_MS);
 	daemon_unlock(names->daemon);
@@ -159,7 +159,7 @@ static void watch_file_names(struct names_loop *names)
 		                           on_names_changed, names);
 	if (!names->changed)
 		return;
-	event_priority_set(names->changed, PRIORITY_OTHERS);
+	event_priority_set(names->changed, PRIORITY_NON_OWNERS);
 	event_add(names->changed, NULL);
 }
 
@@ -174,7 +174,7 @@ void names_loop_open(struct daemon *daemon)
 		free(names);
 		return;
 	}
-	event_priority_set(names->check_timer, PRIORITY_OTHERS);
+	event_priority_set(names->check_timer, PRIORITY_NON_OWNERS);
 	names->daemon = daemon;
 	daemon->names = names;
 	watch_file_names(names);

@@ -28,7 +28,7 @@ static uint64_t watch_wait_ns(struct connection *connection)
 	return ms < left_ns / 1000000 ? ms * 1000000 : left_ns;
 }
 
-void connection_leave_watch(struct connection *connection)
+void connection_leave_watchers(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 
@@ -40,16 +40,16 @@ void connection_leave_watch(struct connection *connection)
 	else
 		daemon->watchers_last = connection->watch_link;
 	connection->watch_link = NULL;
-	assert(daemon->watcher_count > 0 && connection->admitted.origin->watching > 0);
+	assert(daemon->watcher_count > 0 && connection->admitted.origin->watching_count > 0);
 	daemon->watcher_count--;
-	connection->admitted.origin->watching--;
+	connection->admitted.origin->watching_count--;
 }
 
 /* Lets the connection's timer answer the Watch, because answering here could begin other requests
  * before the caller is done. */
 static void answer_watch_by_timer(struct connection *connection)
 {
-	connection_leave_watch(connection);
+	connection_leave_watchers(connection);
 	connection->watch_until_ns = 0;
 	connection_stop_timer(connection, DUE_WATCH);
 	connection_start_timer(connection, DUE_WATCH, 0);
@@ -62,7 +62,7 @@ static void answer_longest_watch(struct daemon *daemon)
 
 	assert(longest);
 	for (struct connection *at = longest; at; at = at->watch_next)
-		if (at->admitted.origin->watching > longest->admitted.origin->watching)
+		if (at->admitted.origin->watching_count > longest->admitted.origin->watching_count)
 			longest = at;
 	answer_watch_by_timer(longest);
 }
@@ -76,7 +76,7 @@ static uint64_t longest_wait_ns(const struct connection *connection)
 	return ns && ns < connection->daemon->watch_ns ? ns : connection->daemon->watch_ns;
 }
 
-bool connection_enter_watch(struct connection *connection)
+bool connection_wait_in_watch(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint64_t ns;
@@ -95,9 +95,9 @@ bool connection_enter_watch(struct connection *connection)
 	*daemon->watchers_last = connection;
 	daemon->watchers_last = &connection->watch_next;
 	daemon->watcher_count++;
-	connection->admitted.origin->watching++;
+	connection->admitted.origin->watching_count++;
 	event_del(connection->readable);
-	event_add(connection->hangup, NULL);
+	event_add(connection->hangup_event, NULL);
 	connection_start_timer(connection, DUE_WATCH, ns);
 	return true;
 }
@@ -111,8 +111,8 @@ void connection_recheck_watch(struct connection *connection)
 		connection_start_timer(connection, DUE_WATCH, ns);
 		return;
 	}
-	connection_leave_watch(connection);
-	event_del(connection->hangup);
+	connection_leave_watchers(connection);
+	event_del(connection->hangup_event);
 	event_add(connection->readable, NULL);
 	/* Answers with the present state, whether it has changed or not. */
 	daemon->connection_to_resume = connection;
@@ -127,9 +127,9 @@ void connection_note_received(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	const uint64_t now_ms = connection_now_ms();
-	const uint64_t silent_ms = now_ms - connection->admitted.heard_ms;
+	const uint64_t silent_ms = now_ms - connection->admitted.last_heard_ms;
 
-	connection->admitted.heard_ms = now_ms;
+	connection->admitted.last_heard_ms = now_ms;
 	if (!daemon->watchers || !session_silence_exceeds_limit(&connection->session, silent_ms))
 		return;
 	daemon->has_news = true;

@@ -37,7 +37,7 @@ static uint32_t identity_checksum(const struct identity_file *file)
 
 /* Fills in what no copy of the open file has. Returns false if the file system has no birth
  * times. */
-static bool fill_in_file_facts(int fd, const uint8_t *boot, struct identity_file *file)
+static bool fill_in_inode_and_boot(int fd, const uint8_t *boot, struct identity_file *file)
 {
 	struct statx st;
 
@@ -62,7 +62,7 @@ static bool load_identity(int directory, const uint8_t *boot, uint8_t id[ID_SIZE
 	if (fd < 0)
 		return false;
 	good = pread(fd, &file, sizeof(file), 0) == sizeof(file) &&
-	       fill_in_file_facts(fd, boot, &expected);
+	       fill_in_inode_and_boot(fd, boot, &expected);
 	close(fd);
 	if (!good)
 		return false;
@@ -86,7 +86,7 @@ static bool save_identity(int directory, const uint8_t *boot, const uint8_t id[I
 	            0600);
 	if (fd < 0)
 		return false;
-	good = fill_in_file_facts(fd, boot, &file);
+	good = fill_in_inode_and_boot(fd, boot, &file);
 	memcpy(file.id, id, ID_SIZE);
 	file.crc = identity_checksum(&file);
 	good = good && pwrite(fd, &file, sizeof(file), 0) == sizeof(file);

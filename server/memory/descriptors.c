@@ -9,36 +9,36 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-void descriptors_init(struct descriptors *descriptors)
+void descriptor_reserve_init(struct descriptor_reserve *reserve)
 {
-	descriptors->left_to_others = 0;
+	reserve->left_to_others = 0;
 	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++)
-		descriptors->reserved[i] = -1;
+		reserve->reserved[i] = -1;
 }
 
-void descriptors_reserve(struct descriptors *descriptors, int open)
+void descriptor_reserve_refill(struct descriptor_reserve *reserve, int open)
 {
 	const int error = errno;
 
 	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++)
-		if (descriptors->reserved[i] < 0)
-			descriptors->reserved[i] = fcntl(open, F_DUPFD_CLOEXEC, 0);
+		if (reserve->reserved[i] < 0)
+			reserve->reserved[i] = fcntl(open, F_DUPFD_CLOEXEC, 0);
 	errno = error;
 }
 
-void descriptors_release(struct descriptors *descriptors)
+void descriptor_reserve_release(struct descriptor_reserve *reserve)
 {
 	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++) {
-		if (descriptors->reserved[i] >= 0)
-			close(descriptors->reserved[i]);
-		descriptors->reserved[i] = -1;
+		if (reserve->reserved[i] >= 0)
+			close(reserve->reserved[i]);
+		reserve->reserved[i] = -1;
 	}
 }
 
-bool descriptors_may_use(const struct descriptors *descriptors, int fd)
+bool descriptor_reserve_allows_piece(const struct descriptor_reserve *reserve, int fd)
 {
 	struct rlimit limit;
-	rlim_t left = descriptors->left_to_others;
+	rlim_t left = reserve->left_to_others;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		return true;

@@ -9,19 +9,19 @@
 
 enum { DESCRIPTORS_RESERVED = 2 };
 
-struct descriptors {
+struct descriptor_reserve {
 	int reserved[DESCRIPTORS_RESERVED]; /* reserved descriptors; -1: could not be reserved */
 	/* Number of descriptors that pieces must leave to connections; at most half of all. */
 	unsigned left_to_others;
 };
 
-void descriptors_init(struct descriptors *descriptors);
+void descriptor_reserve_init(struct descriptor_reserve *reserve);
 /* Reserves the descriptors that are missing, by duplicating the descriptor `open`. Preserves
  * errno. */
-void descriptors_reserve(struct descriptors *descriptors, int open);
+void descriptor_reserve_refill(struct descriptor_reserve *reserve, int open);
 /* Closes the reserved descriptors, so that the caller can open files before another thread does. */
-void descriptors_release(struct descriptors *descriptors);
+void descriptor_reserve_release(struct descriptor_reserve *reserve);
 /* Returns true if a piece may use the descriptor fd, which the process has just opened. */
-bool descriptors_may_use(const struct descriptors *descriptors, int fd);
+bool descriptor_reserve_allows_piece(const struct descriptor_reserve *reserve, int fd);
 
 #endif

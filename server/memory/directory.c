@@ -60,7 +60,7 @@ DIR *directory_list(int folder)
 	return dir;
 }
 
-static bool is_dots(const char *name)
+static bool is_dot_or_dot_dot(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
@@ -74,13 +74,14 @@ static bool is_mark(int directory, const char *name)
 /* Returns true for names that a new directory may have. */
 static bool is_ignored(const char *name)
 {
-	return is_dots(name) || strcmp(name, lock_name) == 0 || strcmp(name, "lost+found") == 0;
+	return is_dot_or_dot_dot(name) || strcmp(name, lock_name) == 0 ||
+	       strcmp(name, "lost+found") == 0;
 }
 
 /* Finds the first name that is not known and stores it in `stranger`. Returns false if there is
  * none. */
-static bool find_stranger(int folder, bool (*known)(int directory, const char *name),
-                          char stranger[NAME_MAX + 1])
+static bool find_unknown_name(int folder, bool (*known)(int directory, const char *name),
+                              char stranger[NAME_MAX + 1])
 {
 	DIR *dir = directory_list(folder);
 	struct dirent *entry;
@@ -102,7 +103,7 @@ bool directory_is_empty(int folder)
 {
 	char stranger[NAME_MAX + 1];
 
-	return !find_stranger(folder, is_mark, stranger);
+	return !find_unknown_name(folder, is_mark, stranger);
 }
 
 /* --- the path --- */
@@ -158,7 +159,7 @@ static int open_path(const char *path, char part[PATH_MAX])
 
 /* In a place that everybody can write to, such as /dev/shm, another user may have created the
  * directory first. */
-static bool is_private(int fd)
+static bool is_private_to_user(int fd)
 {
 	struct stat st;
 
@@ -186,7 +187,7 @@ static int open_private_directory(const struct opening *opening, struct director
 	else if (directory->fd < 0)
 		snprintf(opening->text, opening->size, "%s directory %s: %s: %s", opening->what,
 		         opening->path, part, strerror(errno));
-	else if (!is_private(directory->fd))
+	else if (!is_private_to_user(directory->fd))
 		snprintf(opening->text, opening->size,
 		         "%s directory %s must belong to the daemon's user and be writable by no "
 		         "other",
@@ -196,13 +197,13 @@ static int open_private_directory(const struct opening *opening, struct director
 	return -1;
 }
 
-static int check_content(const struct opening *opening, struct directory *directory,
-                         bool (*known)(int directory, const char *name))
+static int check_all_names_known(const struct opening *opening, struct directory *directory,
+                                 bool (*known)(int directory, const char *name))
 {
 	char stranger[NAME_MAX + 1];
 
 	directory->marked = directory_is_marked(directory->fd);
-	if (directory->marked || !find_stranger(directory->fd, known, stranger))
+	if (directory->marked || !find_unknown_name(directory->fd, known, stranger))
 		return 0;
 	snprintf(opening->text, opening->size,
 	         "%s directory %s has no mark of perseasd, and %s in it is not perseasd's: give "
@@ -213,12 +214,12 @@ static int check_content(const struct opening *opening, struct directory *direct
 
 static int lock_directory(const struct opening *opening, struct directory *directory)
 {
-	directory->lock = openat(directory->fd, lock_name,
-	                         O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (directory->lock < 0)
+	directory->lock_fd = openat(directory->fd, lock_name,
+	                            O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (directory->lock_fd < 0)
 		snprintf(opening->text, opening->size, "%s directory %s: its lock file: %s",
 		         opening->what, opening->path, strerror(errno));
-	else if (flock(directory->lock, LOCK_EX | LOCK_NB) == 0)
+	else if (flock(directory->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	else if (errno == EWOULDBLOCK)
 		snprintf(opening->text, opening->size,
@@ -238,29 +239,29 @@ int directory_open(const char *what, const char *path,
 	static char text[2 * PATH_MAX + 400];
 	const struct opening opening = { what, path, text, sizeof(text) };
 
-	directory->fd = directory->lock = -1;
+	directory->fd = directory->lock_fd = -1;
 	directory->marked = false;
 	*why = text;
 	if (open_private_directory(&opening, directory) < 0 ||
-	    check_content(&opening, directory, known) < 0 ||
+	    check_all_names_known(&opening, directory, known) < 0 ||
 	    lock_directory(&opening, directory) < 0)
 		return -1;
 	return 0;
 }
 
-bool directory_has_lock(const struct directory *directory)
+bool directory_lock_file_is_in_place(const struct directory *directory)
 {
 	struct stat open, named;
 
-	assert(directory->fd >= 0 && directory->lock >= 0);
-	return fstat(directory->lock, &open) < 0 ||
+	assert(directory->fd >= 0 && directory->lock_fd >= 0);
+	return fstat(directory->lock_fd, &open) < 0 ||
 	       (fstatat(directory->fd, lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	        named.st_dev == open.st_dev && named.st_ino == open.st_ino);
 }
 
 /* --- directories that are moved or removed --- */
 
-bool directory_is_absence(int error)
+bool directory_errno_means_absent(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
@@ -279,14 +280,14 @@ static enum path_state check_path(const struct directory *directory, const char 
 	if (open->st_nlink == 0)
 		return DIRECTORY_REMOVED;
 	if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return directory_is_absence(errno) ? PATH_LEADS_ELSEWHERE : PATH_UNCHANGED;
+		return directory_errno_means_absent(errno) ? PATH_LEADS_ELSEWHERE : PATH_UNCHANGED;
 	return st.st_dev == open->st_dev && st.st_ino == open->st_ino ? PATH_UNCHANGED
 	                                                              : PATH_LEADS_ELSEWHERE;
 }
 
 /* Returns true if the directory would be created on this file system: its nearest existing parent
  * is on it. */
-static bool would_be_on(const char *path, dev_t device)
+static bool would_be_created_on(const char *path, dev_t device)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -307,10 +308,10 @@ static bool would_be_on(const char *path, dev_t device)
 
 /* Opens the directory that the path leads to, as a start of the daemon does, and closes the one
  * that is open. */
-static bool open_anew(const char *path, directory_opener *open, struct directory *directory,
-                      char *why, size_t size)
+static bool reopen_directory(const char *path, directory_opener *open, struct directory *directory,
+                             char *why, size_t size)
 {
-	struct directory fresh = { .fd = -1, .lock = -1 };
+	struct directory fresh = { .fd = -1, .lock_fd = -1 };
 	const char *text;
 
 	if (open(path, &fresh, &text) < 0) {
@@ -330,8 +331,8 @@ bool directory_restore(const char *what, const char *path, directory_opener *ope
 
 	switch (check_path(directory, path, &st)) {
 	case DIRECTORY_REMOVED:
-		if (would_be_on(path, st.st_dev))
-			return open_anew(path, open, directory, why, size);
+		if (would_be_created_on(path, st.st_dev))
+			return reopen_directory(path, open, directory, why, size);
 		snprintf(why, size,
 		         "its %s directory was removed, and %s would be on another file system",
 		         what, path);
@@ -347,7 +348,8 @@ bool directory_restore(const char *what, const char *path, directory_opener *ope
 	}
 	if (!directory_is_marked(directory->fd) && errno == ENOENT)
 		(void)directory_mark(directory->fd);
-	return directory_has_lock(directory) || open_anew(path, open, directory, why, size);
+	return directory_lock_file_is_in_place(directory) ||
+	       reopen_directory(path, open, directory, why, size);
 }
 
 bool directory_follow_path(const char *path, directory_opener *open, struct directory *directory,
@@ -356,18 +358,18 @@ bool directory_follow_path(const char *path, directory_opener *open, struct dire
 	struct stat st, named;
 
 	if (fstat(directory->fd, &st) == 0 && st.st_nlink > 0 && lstat(path, &named) < 0 &&
-	    !would_be_on(path, st.st_dev)) {
+	    !would_be_created_on(path, st.st_dev)) {
 		snprintf(why, size, "%s would be on another file system", path);
 		return false;
 	}
-	return open_anew(path, open, directory, why, size);
+	return reopen_directory(path, open, directory, why, size);
 }
 
 void directory_close(struct directory *directory)
 {
-	if (directory->lock >= 0)
-		close(directory->lock);
+	if (directory->lock_fd >= 0)
+		close(directory->lock_fd);
 	if (directory->fd >= 0)
 		close(directory->fd);
-	directory->fd = directory->lock = -1;
+	directory->fd = directory->lock_fd = -1;
 }

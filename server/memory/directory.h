@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 struct directory {
-	int fd;   /* -1: not open */
-	int lock; /* descriptor of its lock file */
+	int fd;      /* -1: not open */
+	int lock_fd; /* descriptor of its lock file */
 	/* The directory has a mark. If not, it is new, or a version without marks created it and
 	 * all names in it are known. The caller must then handle these names and call
 	 * directory_mark(). */
@@ -34,7 +34,7 @@ void directory_close(struct directory *directory);
 
 /* Returns true if the lock file still has its name, so that no other daemon can lock another
  * one. */
-bool directory_has_lock(const struct directory *directory);
+bool directory_lock_file_is_in_place(const struct directory *directory);
 
 /* Opens a directory of one kind as a start of the daemon does: directory_open(), and marks. */
 typedef int directory_opener(const char *path, struct directory *directory, const char **why);
@@ -53,7 +53,7 @@ bool directory_follow_path(const char *path, directory_opener *open, struct dire
 
 /* Returns true if the errno says that a name does not exist. After other failures, such as a lack
  * of descriptors, a file counts as unchanged. */
-bool directory_is_absence(int error);
+bool directory_errno_means_absent(int error);
 
 /* Opens a list of the folder's names, to be closed with closedir(). Returns NULL with errno set on
  * failure. */

@@ -50,7 +50,7 @@ static void format_id(char text[FACT_MAX], const uint8_t *id)
 		to += sprintf(to, "%02x", id[i]);
 }
 
-static bool stat_file(int folder, const char *name, struct statx *st)
+static bool get_inode_and_birth_time(int folder, const char *name, struct statx *st)
 {
 	const int flags = AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH);
 
@@ -59,11 +59,11 @@ static bool stat_file(int folder, const char *name, struct statx *st)
 
 /* Formats the inode and birth time of a file, or of the folder if the name is empty. The birth time
  * is 0 if the file system has none; then only the inode number counts. */
-static void format_file(char text[FACT_MAX], int folder, const char *name)
+static void format_inode_and_birth_time(char text[FACT_MAX], int folder, const char *name)
 {
 	struct statx st;
 
-	if (!stat_file(folder, name, &st)) {
+	if (!get_inode_and_birth_time(folder, name, &st)) {
 		strcpy(text, "-");
 		return;
 	}
@@ -79,7 +79,7 @@ static void format_device(char text[FACT_MAX], int folder, const struct image_fi
 {
 	struct statx st;
 
-	if (image->boot && stat_file(folder, "", &st))
+	if (image->boot && get_inode_and_birth_time(folder, "", &st))
 		sprintf(text, "%x:%x", st.stx_dev_major, st.stx_dev_minor);
 	else
 		strcpy(text, "-");
@@ -107,12 +107,12 @@ static void gather_facts(struct fact facts[FACTS], int folder, const struct imag
 	strcpy(facts[2].name, "device");
 	format_device(facts[2].value, folder, image);
 	strcpy(facts[3].name, "folder");
-	format_file(facts[3].value, folder, "");
+	format_inode_and_birth_time(facts[3].value, folder, "");
 	strcpy(facts[4].name, "header");
-	format_file(facts[4].value, folder, "header");
-	format_file(facts[4].second, folder, ".header.spare");
+	format_inode_and_birth_time(facts[4].value, folder, "header");
+	format_inode_and_birth_time(facts[4].second, folder, ".header.spare");
 	snprintf(facts[5].name, NAME_ROOM, "log.%llu", (unsigned long long)image->generation);
-	format_file(facts[5].value, folder, facts[5].name);
+	format_inode_and_birth_time(facts[5].value, folder, facts[5].name);
 }
 
 static void compose_note(char text[NOTE_MAX], const struct fact facts[FACTS])

@@ -31,13 +31,13 @@
 
 static uint64_t bytes_used(struct memory_file *file)
 {
-	return file->used + reservations_excess(file->reservations) +
+	return file->used_bytes + reservations_total_bytes_beyond(file->reservations) +
 	       removed_files_bytes(&file->removed_files, NULL);
 }
 
 static void uncount_bytes(struct memory_file *file, uint64_t size)
 {
-	file->used -= size < file->used ? size : file->used;
+	file->used_bytes -= size < file->used_bytes ? size : file->used_bytes;
 }
 
 /* Returns 0, or an errno if the file still exists. */
@@ -52,7 +52,7 @@ static int unlink_piece(struct memory_file *file, const char *store, int folder,
 		uncount_bytes(file, size);
 		reservation_remove(&file->reservations, fd);
 	}
-	if (fd >= 0 && !removed_file_add(&file->removed_files, store, fd, size))
+	if (fd >= 0 && !removed_files_add(&file->removed_files, store, fd, size))
 		piece_file_close_removed(fd, size);
 	return error == ENOENT ? 0 : error;
 }
@@ -60,12 +60,13 @@ static int unlink_piece(struct memory_file *file, const char *store, int folder,
 /* Returns true if `size` bytes can be allocated. This is checked first, because a host without
  * memory stops all its processes. Counts what other jobs are about to allocate, because otherwise
  * two jobs could fail where one would succeed. */
-static bool has_room(struct memory_file *file, uint64_t size)
+static bool has_space(struct memory_file *file, uint64_t size)
 {
-	const uint64_t unallocated = atomic_load(&file->unallocated);
-	const uint64_t room = memory_place_room(file->directory.fd, file->place, &file->advice);
+	const uint64_t unallocated_bytes = atomic_load(&file->unallocated_bytes);
+	const uint64_t room = memory_place_free_bytes(file->directory.fd, file->place,
+	                                              &file->advice);
 
-	return size <= room && unallocated <= room - size;
+	return size <= room && unallocated_bytes <= room - size;
 }
 
 static const char *file_advice(struct memory *memory)
@@ -75,25 +76,25 @@ static const char *file_advice(struct memory *memory)
 
 /* Returns the status for an errno of making or extending a file, and records what the operator must
  * raise. Preserves errno. */
-static int refuse_file(struct memory_file *file, int error)
+static int fail_create(struct memory_file *file, int error)
 {
-	file->advice = memory_place_advice(file->directory.fd, error);
+	file->advice = memory_place_advise_on_errno(file->directory.fd, error);
 	errno = error;
 	return file_status(error);
 }
 
 /* Returns the status for an errno of opening or reading an existing file. */
-static int refuse_open(struct memory_file *file, int error)
+static int fail_open(struct memory_file *file, int error)
 {
-	const int ret = refuse_file(file, error);
+	const int ret = fail_create(file, error);
 
 	return error == EMFILE || error == ENFILE ? -STATUS(NO_MEMORY) : ret;
 }
 
 static int reserve_file(struct memory_file *file, int fd, uint64_t size)
 {
-	atomic_fetch_add(&file->unallocated, size);
-	return piece_file_reserve(fd, size, &file->unallocated);
+	atomic_fetch_add(&file->unallocated_bytes, size);
+	return piece_file_reserve(fd, size, &file->unallocated_bytes);
 }
 
 /* Allocates the missing blocks of a file with holes. */
@@ -101,7 +102,7 @@ static int fill_holes(struct memory_file *file, int fd, uint64_t size)
 {
 	const uint64_t has = occupied_bytes(fd);
 
-	return has < size && !has_room(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
+	return has < size && !has_space(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
 }
 
 static int make_piece_in(struct memory_file *file, const char *store, int folder, const char *name,
@@ -115,44 +116,44 @@ static int make_piece_in(struct memory_file *file, const char *store, int folder
 	file->advice = NULL;
 	if (file->limit && (size > file->limit || bytes_used(file) > file->limit - size))
 		return -STATUS(NO_MEMORY);
-	if (!has_room(file, size))
+	if (!has_space(file, size))
 		return -STATUS(NO_MEMORY);
 	fd = openat(folder, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return refuse_file(file, errno);
-	if (!descriptors_may_use(&file->descriptors, fd)) {
+		return fail_create(file, errno);
+	if (!descriptor_reserve_allows_piece(&file->descriptor_reserve, fd)) {
 		close(fd);
 		piece_file_unlink(folder, name, 0);
-		file->advice = memory_place_advice(file->directory.fd, EMFILE);
+		file->advice = memory_place_advise_on_errno(file->directory.fd, EMFILE);
 		return -STATUS(NO_MEMORY);
 	}
 	/* Counts the size before the allocation, because other jobs may be making pieces now. */
-	file->used += size;
+	file->used_bytes += size;
 	error = reserve_file(file, fd, size);
 	error = error ? error : reservation_add(&file->reservations, fd, size);
-	ret = error ? refuse_file(file, error) : piece_file_map(folder, name, fd, size, piece);
+	ret = error ? fail_create(file, error) : piece_file_map(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
-		(void)refuse_file(file, error);
+		(void)fail_create(file, error);
 		reservation_remove(&file->reservations, fd);
 		close(fd);
 		piece_file_unlink(folder, name, size);
-		file->used -= size;
+		file->used_bytes -= size;
 		errno = error;
 	}
 	return ret;
 }
 
-static int file_make(struct memory *memory, const char *store, const char *name, uint64_t size,
-                     struct piece *piece)
+static int file_make_piece(struct memory *memory, const char *store, const char *name,
+                           uint64_t size, struct piece *piece)
 {
 	int folder, ret;
 
-	if (!folder_name_valid(name) || size == 0 || size > INT64_MAX)
+	if (!folder_is_valid_name(name) || size == 0 || size > INT64_MAX)
 		return -STATUS(BAD_REQUEST);
-	folder = folder_open(file_of(memory)->directory.fd, store, true);
+	folder = folder_open_for_store(file_of(memory)->directory.fd, store, true);
 	if (folder < 0)
-		return refuse_file(file_of(memory), errno);
+		return fail_create(file_of(memory), errno);
 	ret = make_piece_in(file_of(memory), store, folder, name, size, piece);
 	close(folder);
 	return ret;
@@ -165,7 +166,7 @@ static int open_piece(struct memory_file *file, int folder, const char *name, st
 	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW), error;
 
 	if (fd < 0)
-		return refuse_open(file, errno);
+		return fail_open(file, errno);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
 		close(fd);
 		return -STATUS(DAMAGED);
@@ -179,21 +180,21 @@ static int open_piece(struct memory_file *file, int folder, const char *name, st
 		error = errno;
 	if (!error)
 		return 0;
-	reservation_mark_closed(file->reservations, fd);
+	reservation_mark_piece_closed(file->reservations, fd);
 	close(fd);
-	return refuse_open(file, error);
+	return fail_open(file, error);
 }
 
-static int file_open(struct memory *memory, const char *store, const char *name,
-                     struct piece *piece)
+static int file_open_piece(struct memory *memory, const char *store, const char *name,
+                           struct piece *piece)
 {
 	int folder, ret;
 
-	if (!folder_name_valid(name))
+	if (!folder_is_valid_name(name))
 		return -STATUS(NO_STORE);
-	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
-		return refuse_open(file_of(memory), errno);
+		return fail_open(file_of(memory), errno);
 	ret = open_piece(file_of(memory), folder, name, piece);
 	close(folder);
 	return ret;
@@ -208,7 +209,7 @@ static bool is_removed_by_others(struct memory_file *file, const struct piece *p
 	       !removed_files_contain(file->removed_files, piece->fd);
 }
 
-static void file_close(struct memory *memory, struct piece *piece)
+static void file_close_piece(struct memory *memory, struct piece *piece)
 {
 	if (!piece->base)
 		return;
@@ -216,7 +217,7 @@ static void file_close(struct memory *memory, struct piece *piece)
 		uncount_bytes(file_of(memory), piece->size);
 		reservation_remove(&file_of(memory)->reservations, piece->fd);
 	} else {
-		reservation_mark_closed(file_of(memory)->reservations, piece->fd);
+		reservation_mark_piece_closed(file_of(memory)->reservations, piece->fd);
 	}
 	assert(piece->fd >= 0 && piece->size > 0);
 	ps_guard_free(piece->guard);
@@ -228,14 +229,14 @@ static void file_close(struct memory *memory, struct piece *piece)
 }
 
 /* Opens the piece by its name, unless the name now leads to another file. Returns -1 on failure. */
-static int open_named(struct memory *memory, const char *store, const char *name,
-                      const struct piece *piece)
+static int open_piece_file(struct memory *memory, const char *store, const char *name,
+                           const struct piece *piece)
 {
 	int folder, fd;
 
-	if (names_look_up(memory, store, name, piece) != MEMORY_NAMED)
+	if (names_check_piece(memory, store, name, piece) != MEMORY_NAMED)
 		return -1;
-	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
 		return -1;
 	fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -243,10 +244,10 @@ static int open_named(struct memory *memory, const char *store, const char *name
 	return fd;
 }
 
-/* Opens the file again instead of duplicating the daemon's descriptor, because file_sharing()
+/* Opens the file again instead of duplicating the daemon's descriptor, because file_find_sharing()
  * distinguishes open files. */
-static int file_open_shared(struct memory *memory, const char *store, const char *name,
-                            const struct piece *piece, int *fd)
+static int file_open_piece_to_share(struct memory *memory, const char *store, const char *name,
+                                    const struct piece *piece, int *fd)
 {
 	char path[64];
 
@@ -254,7 +255,7 @@ static int file_open_shared(struct memory *memory, const char *store, const char
 		*fd = fcntl(piece->fd_readonly, F_DUPFD_CLOEXEC, 0);
 		return *fd < 0 ? -STATUS(IO) : 0;
 	}
-	*fd = open_named(memory, store, name, piece);
+	*fd = open_piece_file(memory, store, name, piece);
 	if (*fd < 0) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", piece->fd);
 		*fd = open(path, O_RDWR | O_CLOEXEC);
@@ -281,7 +282,7 @@ static enum memory_sharing restore_piece(struct memory_file *file, const struct 
  * A descriptor that was given away is another open file description, whether it is mapped,
  * inherited, passed on or in transit between processes. (If IMA counts readers, a reader is enough
  * for a refusal; the piece then counts as shared.) See fcntl(2), F_SETLEASE. */
-static enum memory_sharing file_sharing(struct memory *memory, const struct piece *piece)
+static enum memory_sharing file_find_sharing(struct memory *memory, const struct piece *piece)
 {
 	if (fcntl(piece->fd, F_SETLEASE, F_WRLCK) < 0)
 		return errno == EAGAIN ? MEMORY_SHARED : MEMORY_SHARING_UNKNOWN;
@@ -289,7 +290,7 @@ static enum memory_sharing file_sharing(struct memory *memory, const struct piec
 	return restore_piece(file_of(memory), piece);
 }
 
-static int file_flush(struct memory *memory, const struct piece *piece)
+static int file_flush_piece(struct memory *memory, const struct piece *piece)
 {
 	(void)memory;
 	return msync(piece->base, piece->size, MS_SYNC) == 0 ? 0 : -STATUS(IO);
@@ -299,9 +300,9 @@ static int remove_piece(struct memory_file *file, const char *store, const char 
 {
 	int folder, error;
 
-	if (!folder_name_valid(name))
+	if (!folder_is_valid_name(name))
 		return 0;
-	folder = folder_open(file->directory.fd, store, false);
+	folder = folder_open_for_store(file->directory.fd, store, false);
 	if (folder < 0)
 		return errno == ENOENT ? 0 : -STATUS(IO);
 	error = unlink_piece(file, store, folder, name);
@@ -312,14 +313,14 @@ static int remove_piece(struct memory_file *file, const char *store, const char 
 	return error ? -STATUS(IO) : 0;
 }
 
-static int file_remove(struct memory *memory, const char *store, const char *name)
+static int file_remove_piece(struct memory *memory, const char *store, const char *name)
 {
 	struct memory_file *file = file_of(memory);
 	int ret;
 
-	descriptors_release(&file->descriptors);
+	descriptor_reserve_release(&file->descriptor_reserve);
 	ret = remove_piece(file, store, name);
-	descriptors_reserve(&file->descriptors, file->directory.fd);
+	descriptor_reserve_refill(&file->descriptor_reserve, file->directory.fd);
 	return ret;
 }
 
@@ -329,67 +330,67 @@ static int replace_piece(struct memory_file *file, const char *store, const char
 	uint64_t before;
 	int folder, ret, error;
 
-	if (!folder_name_valid(name))
+	if (!folder_is_valid_name(name))
 		return -STATUS(BAD_REQUEST);
-	folder = folder_open(file->directory.fd, store, true);
+	folder = folder_open_for_store(file->directory.fd, store, true);
 	if (folder < 0) {
-		(void)refuse_file(file, errno);
+		(void)fail_create(file, errno);
 		return errno == ENOSPC ? -STATUS(NO_MEMORY) : -STATUS(IO);
 	}
-	before = names_file_bytes(folder, name);
+	before = names_bytes_of_file_and_spare(folder, name);
 	ret = small_file_replace(folder, name, bytes, len);
 	error = errno;
-	file->used += names_file_bytes(folder, name);
-	file->used -= before;
+	file->used_bytes += names_bytes_of_file_and_spare(folder, name);
+	file->used_bytes -= before;
 	close(folder);
 	if (ret)
-		(void)refuse_file(file, error);
+		(void)fail_create(file, error);
 	errno = error;
 	return ret;
 }
 
 /* Uses the reserved descriptors, because an owner waits for the new contents even if connections
  * and pieces have all other descriptors. */
-static int file_replace(struct memory *memory, const char *store, const char *name,
-                        const void *bytes, size_t len)
+static int file_replace_small(struct memory *memory, const char *store, const char *name,
+                              const void *bytes, size_t len)
 {
 	struct memory_file *file = file_of(memory);
 	int ret;
 
-	descriptors_release(&file->descriptors);
+	descriptor_reserve_release(&file->descriptor_reserve);
 	ret = replace_piece(file, store, name, bytes, len);
-	descriptors_reserve(&file->descriptors, file->directory.fd);
+	descriptor_reserve_refill(&file->descriptor_reserve, file->directory.fd);
 	return ret;
 }
 
-static int file_load(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
-                     size_t *len)
+static int file_load_small(struct memory *memory, const char *store, const char *name,
+                           uint8_t **bytes, size_t *len)
 {
 	int folder, ret;
 
-	if (!folder_name_valid(name))
+	if (!folder_is_valid_name(name))
 		return -STATUS(NO_STORE);
-	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
-		return refuse_open(file_of(memory), errno);
+		return fail_open(file_of(memory), errno);
 	errno = 0;
 	ret = small_file_load(folder, name, bytes, len);
 	if (ret == -STATUS(IO))
-		ret = refuse_open(file_of(memory), errno);
+		ret = fail_open(file_of(memory), errno);
 	close(folder);
 	return ret;
 }
 
-static int file_stores(struct memory *memory, void (*found)(void *arg, const char *store),
-                       void *arg)
+static int file_list_stores(struct memory *memory, void (*found)(void *arg, const char *store),
+                            void *arg)
 {
 	return folder_list_stores(file_of(memory)->directory.fd, found, arg) < 0 ? -STATUS(IO) : 0;
 }
 
-static void file_pieces(struct memory *memory, const char *store,
-                        void (*found)(void *arg, const char *name), void *arg)
+static void file_list_pieces(struct memory *memory, const char *store,
+                             void (*found)(void *arg, const char *name), void *arg)
 {
-	int folder = folder_open(file_of(memory)->directory.fd, store, false);
+	int folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);
 
 	if (folder < 0)
 		return;
@@ -400,37 +401,37 @@ static void file_pieces(struct memory *memory, const char *store,
 static void file_remove_folder(struct memory *memory, const char *store)
 {
 	struct memory_file *file = file_of(memory);
-	int folder = folder_open(file->directory.fd, store, false);
+	int folder = folder_open_for_store(file->directory.fd, store, false);
 
 	if (folder < 0)
 		return;
-	file->used -= small_file_spare_bytes(folder, "header");
+	file->used_bytes -= small_file_spare_bytes(folder, "header");
 	small_file_remove_spare(folder, "header");
 	image_files_remove_note(folder);
 	close(folder);
-	folder_remove(file->directory.fd, store);
+	folder_remove_empty(file->directory.fd, store);
 }
 
-static uint64_t file_used(struct memory *memory)
+static uint64_t file_used_bytes(struct memory *memory)
 {
 	return bytes_used(file_of(memory));
 }
 
-static uint64_t file_piece_excess(struct memory *memory, const struct piece *piece)
+static uint64_t file_piece_bytes_beyond(struct memory *memory, const struct piece *piece)
 {
-	return reservation_excess(file_of(memory)->reservations, piece->fd);
+	return reservation_bytes_beyond(file_of(memory)->reservations, piece->fd);
 }
 
-static uint64_t file_total_excess(struct memory *memory)
+static uint64_t file_total_bytes_beyond_reservations(struct memory *memory)
 {
-	return reservations_excess(file_of(memory)->reservations) +
-	       removed_files_excess(file_of(memory)->removed_files);
+	return reservations_total_bytes_beyond(file_of(memory)->reservations) +
+	       removed_files_bytes_beyond_pieces(file_of(memory)->removed_files);
 }
 
-static void file_trim(struct memory *memory)
+static void file_trim_to_reservations(struct memory *memory)
 {
-	reservations_trim(&file_of(memory)->reservations);
-	removed_files_trim(&file_of(memory)->removed_files);
+	reservations_trim_files(&file_of(memory)->reservations);
+	removed_files_trim_to_pieces(&file_of(memory)->removed_files);
 }
 
 static uint64_t file_removed_bytes(struct memory *memory, const char *store)
@@ -438,27 +439,27 @@ static uint64_t file_removed_bytes(struct memory *memory, const char *store)
 	return removed_files_bytes(&file_of(memory)->removed_files, store);
 }
 
-static uint64_t file_limit(struct memory *memory)
+static uint64_t file_limit_bytes(struct memory *memory)
 {
 	return file_of(memory)->limit;
 }
 
-static uint64_t file_room(struct memory *memory)
+static uint64_t file_free_bytes(struct memory *memory)
 {
 	struct memory_file *file = file_of(memory);
 	const uint64_t used = bytes_used(file), left = file->limit > used ? file->limit - used : 0;
 	const char *advice;
-	const uint64_t room = memory_place_room(file->directory.fd, file->place, &advice);
+	const uint64_t room = memory_place_free_bytes(file->directory.fd, file->place, &advice);
 
 	return file->limit && left < room ? left : room;
 }
 
-static bool file_usable(struct memory *memory, char *why, size_t size)
+static bool file_is_usable(struct memory *memory, char *why, size_t size)
 {
 	struct memory_file *file = file_of(memory);
 	const uint64_t used = bytes_used(file), left = file->limit > used ? file->limit - used : 0;
 
-	if (!memory_place_usable(file->directory.fd, file->place, why, size))
+	if (!memory_place_is_usable(file->directory.fd, file->place, why, size))
 		return false;
 	if (!file->limit || left >= MEMORY_ROOM_LEAST)
 		return true;
@@ -470,84 +471,84 @@ static bool file_usable(struct memory *memory, char *why, size_t size)
 /* Claims are rare and commits are not, so if the kernel supports it, this executes the fence
  * between an owner's write of its slot and its read of the promise in the owner's place. Otherwise
  * owners execute a full fence of their own. */
-static void file_fence(struct memory *memory)
+static void file_fence_owners(struct memory *memory)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	if (file_of(memory)->barrier)
+	if (file_of(memory)->has_membarrier)
 		(void)syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
 static bool file_fence_reaches_owners(struct memory *memory)
 {
-	return file_of(memory)->barrier;
+	return file_of(memory)->has_membarrier;
 }
 
-static void file_random(struct memory *memory, void *bytes, size_t len)
+static void file_draw_random(struct memory *memory, void *bytes, size_t len)
 {
 	(void)memory;
 	random_bytes_draw(bytes, len);
 }
 
 static const struct memory_ops file_ops = {
-	.make = file_make,
+	.make = file_make_piece,
 	.advice = file_advice,
-	.open = file_open,
-	.close = file_close,
-	.open_shared = file_open_shared,
-	.sharing = file_sharing,
-	.flush = file_flush,
-	.look_up = names_look_up,
+	.open = file_open_piece,
+	.close = file_close_piece,
+	.open_shared = file_open_piece_to_share,
+	.sharing = file_find_sharing,
+	.flush = file_flush_piece,
+	.look_up = names_check_piece,
 	.mark_folder = names_mark_folder,
 	.restore_directory = names_restore_directory,
-	.watch_names = names_watch,
+	.watch_names = names_open_watch,
 	.read_changes = names_read_changes,
 	.recount = names_recount,
-	.remove = file_remove,
-	.replace = file_replace,
-	.load = file_load,
-	.list_stores = file_stores,
-	.list_pieces = file_pieces,
+	.remove = file_remove_piece,
+	.replace = file_replace_small,
+	.load = file_load_small,
+	.list_stores = file_list_stores,
+	.list_pieces = file_list_pieces,
 	.remove_folder = file_remove_folder,
 	.set_aside = memory_file_set_aside,
-	.note_files = memory_file_note_files,
-	.is_copy = memory_file_is_copy,
+	.note_files = memory_file_record_image_files,
+	.is_copy = memory_file_is_copied_image,
 	.list_set_aside = memory_file_list_set_aside,
-	.boot = memory_file_boot,
+	.boot = memory_file_boot_id,
 	.data_survives = memory_file_data_survives,
 	.identity = memory_file_identity,
-	.used = file_used,
-	.piece_excess = file_piece_excess,
-	.total_excess = file_total_excess,
-	.trim = file_trim,
+	.used = file_used_bytes,
+	.piece_excess = file_piece_bytes_beyond,
+	.total_excess = file_total_bytes_beyond_reservations,
+	.trim = file_trim_to_reservations,
 	.removed_bytes = file_removed_bytes,
-	.limit = file_limit,
-	.room = file_room,
-	.usable = file_usable,
-	.fence = file_fence,
+	.limit = file_limit_bytes,
+	.room = file_free_bytes,
+	.usable = file_is_usable,
+	.fence = file_fence_owners,
 	.fence_reaches_owners = file_fence_reaches_owners,
-	.random = file_random,
+	.random = file_draw_random,
 };
 
 /* Returns false if the directory is on a disk and that is not allowed. */
 static bool place_is_allowed(struct memory_file *file, const char *path, bool on_disk,
                              const char **why)
 {
-	file->place = memory_place_of(file->directory.fd);
-	file->boot_known = ps_boot_id(file->boot);
+	file->place = memory_place_find(file->directory.fd);
+	file->is_boot_id_known = ps_boot_id(file->boot);
 	if (file->place != PLACE_DISK || on_disk)
 		return true;
-	*why = memory_place_disk_refusal(path);
+	*why = memory_place_explain_disk_refusal(path);
 	return false;
 }
 
 static int open_directory(struct memory_file *file, const char *path, bool on_disk,
                           const char **why)
 {
-	if (directory_open("memory", path, folder_is_image, &file->directory, why) < 0 ||
+	if (directory_open("memory", path, folder_is_unmarked_image, &file->directory, why) < 0 ||
 	    !place_is_allowed(file, path, on_disk, why))
 		return -1;
-	if (file->directory.marked || folder_mark_all(file->directory.fd) == 0)
+	if (file->directory.marked || folder_mark_all_images(file->directory.fd) == 0)
 		return 0;
 	*why = "the memory directory cannot be marked: look at its file system";
 	return -1;
@@ -563,24 +564,24 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 		return NULL;
 	}
 	file->memory.ops = &file_ops;
-	file->directory.fd = file->directory.lock = file->notify = -1;
-	descriptors_init(&file->descriptors);
+	file->directory.fd = file->directory.lock_fd = file->inotify_fd = -1;
+	descriptor_reserve_init(&file->descriptor_reserve);
 	file->limit = limit;
-	file->barrier = memory_barrier_works();
+	file->has_membarrier = memory_barrier_works();
 	file->path = strdup(directory);
 	*why = "out of memory";
 	if (!file->path || open_directory(file, directory, on_disk, why) < 0) {
 		memory_file_free(&file->memory);
 		return NULL;
 	}
-	descriptors_reserve(&file->descriptors, file->directory.fd);
+	descriptor_reserve_refill(&file->descriptor_reserve, file->directory.fd);
 	names_recount(&file->memory);
 	return &file->memory;
 }
 
-void memory_file_leave_descriptors(struct memory *memory, unsigned count)
+void memory_file_leave_descriptors_to_others(struct memory *memory, unsigned count)
 {
-	file_of(memory)->descriptors.left_to_others = count;
+	file_of(memory)->descriptor_reserve.left_to_others = count;
 }
 
 void memory_file_free(struct memory *memory)
@@ -589,10 +590,10 @@ void memory_file_free(struct memory *memory)
 		return;
 	removed_files_close_all(&file_of(memory)->removed_files);
 	reservations_free(&file_of(memory)->reservations);
-	descriptors_release(&file_of(memory)->descriptors);
+	descriptor_reserve_release(&file_of(memory)->descriptor_reserve);
 	directory_close(&file_of(memory)->directory);
-	if (file_of(memory)->notify >= 0)
-		close(file_of(memory)->notify);
+	if (file_of(memory)->inotify_fd >= 0)
+		close(file_of(memory)->inotify_fd);
 	free(file_of(memory)->path);
 	free(file_of(memory));
 }

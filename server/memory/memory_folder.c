@@ -21,7 +21,7 @@ enum {
 	ASIDE_ROOM = 160,
 };
 
-bool folder_name_valid(const char *name)
+bool folder_is_valid_name(const char *name)
 {
 	return *name && *name != '.' && !strchr(name, '/') && strlen(name) < 128;
 }
@@ -41,11 +41,11 @@ static int mark_new_folder(int fd)
 	return directory_mark(fd);
 }
 
-int folder_open(int directory, const char *store, bool create)
+int folder_open_for_store(int directory, const char *store, bool create)
 {
 	int fd, error;
 
-	if (!folder_name_valid(store)) {
+	if (!folder_is_valid_name(store)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -62,9 +62,9 @@ int folder_open(int directory, const char *store, bool create)
 	return -1;
 }
 
-void folder_remove(int directory, const char *store)
+void folder_remove_empty(int directory, const char *store)
 {
-	int folder = folder_open(directory, store, false);
+	int folder = folder_open_for_store(directory, store, false);
 
 	if (folder < 0)
 		return;
@@ -81,7 +81,7 @@ void folder_remove(int directory, const char *store)
 
 int folder_set_aside(int directory, const char *store, char *where, size_t size)
 {
-	assert(folder_name_valid(store));
+	assert(folder_is_valid_name(store));
 	for (unsigned number = 1; number <= ASIDE_MAX; number++) {
 		char aside[ASIDE_ROOM];
 
@@ -177,7 +177,7 @@ static int for_each_name(int folder, bool (*is_so)(int folder, const char *name)
 	if (!dir)
 		return -1;
 	while (errno = 0, (entry = readdir(dir)))
-		if (folder_name_valid(entry->d_name) && is_so(folder, entry->d_name))
+		if (folder_is_valid_name(entry->d_name) && is_so(folder, entry->d_name))
 			found(arg, entry->d_name);
 	error = errno;
 	closedir(dir);
@@ -197,7 +197,7 @@ int folder_list_pieces(int folder, void (*found)(void *arg, const char *name), v
 
 /* --- directories of versions without marks --- */
 
-bool folder_is_image(int directory, const char *name)
+bool folder_is_unmarked_image(int directory, const char *name)
 {
 	static const char magic[8] = "PERSEAS";
 	int folder = openat(directory, name, FOLDER_FLAGS);
@@ -226,9 +226,9 @@ static void mark_image_folder(void *arg, const char *name)
 
 /* Marks the directory last: once it has a mark, folders are no longer recognized by their
  * contents. */
-int folder_mark_all(int directory)
+int folder_mark_all_images(int directory)
 {
-	if (for_each_name(directory, folder_is_image, mark_image_folder, &directory) < 0)
+	if (for_each_name(directory, folder_is_unmarked_image, mark_image_folder, &directory) < 0)
 		return -1;
 	return directory_mark(directory);
 }

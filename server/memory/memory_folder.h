@@ -10,15 +10,15 @@
 
 /* Returns true for a name that stays within the directory and is not one of the daemon's own
  * files. */
-bool folder_name_valid(const char *name);
+bool folder_is_valid_name(const char *name);
 
 /* Opens the store's folder. If `create` is true, creates and marks it if it is missing. Returns -1
  * with errno set if it does not exist or is not perseasd's (ENOENT; EEXIST if it was to be
  * created), or on failure. */
-int folder_open(int directory, const char *store, bool create);
+int folder_open_for_store(int directory, const char *store, bool create);
 
 /* Removes a folder that has nothing but its mark. */
-void folder_remove(int directory, const char *store);
+void folder_remove_empty(int directory, const char *store);
 
 /* Renames the folder to a free name that begins with a dot, and stores that in `where`. Returns 0,
  * or -1 if it keeps its name. */
@@ -33,9 +33,9 @@ int folder_list_pieces(int folder, void (*found)(void *arg, const char *name), v
 
 /* Returns true if a version without marks created the folder for a store, which its header
  * shows. */
-bool folder_is_image(int directory, const char *name);
-/* Marks all folders for which folder_is_image() returns true, and then the directory. Returns 0, or
- * -1 with errno set. */
-int folder_mark_all(int directory);
+bool folder_is_unmarked_image(int directory, const char *name);
+/* Marks all folders for which folder_is_unmarked_image() returns true, and then the directory.
+ * Returns 0, or -1 with errno set. */
+int folder_mark_all_images(int directory);
 
 #endif

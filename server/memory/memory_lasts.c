@@ -20,9 +20,9 @@ int memory_file_set_aside(struct memory *memory, const char *store, char *where,
 	                                                                               : 0;
 }
 
-void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
+void memory_file_set_boot_id(struct memory *memory, const uint8_t *boot)
 {
-	file_of(memory)->boot_known = true;
+	file_of(memory)->is_boot_id_known = true;
 	memcpy(file_of(memory)->boot, boot, PS_BOOT_ID_SIZE);
 }
 
@@ -30,22 +30,22 @@ void memory_file_identity(struct memory *memory, uint8_t *id)
 {
 	const struct memory_file *file = file_of(memory);
 
-	daemon_identity_get(file->directory.fd, file->boot_known ? file->boot : NULL,
+	daemon_identity_get(file->directory.fd, file->is_boot_id_known ? file->boot : NULL,
 	                    random_bytes_draw, id);
 }
 
-const uint8_t *memory_file_boot(struct memory *memory)
+const uint8_t *memory_file_boot_id(struct memory *memory)
 {
 	const struct memory_file *file = file_of(memory);
 
-	return file->boot_known ? file->boot : NULL;
+	return file->is_boot_id_known ? file->boot : NULL;
 }
 
-void memory_file_note_files(struct memory *memory, const char *store, const uint8_t *image_id,
-                            uint64_t generation)
+void memory_file_record_image_files(struct memory *memory, const char *store,
+                                    const uint8_t *image_id, uint64_t generation)
 {
-	const struct image_files image = { image_id, generation, memory_file_boot(memory) };
-	const int folder = folder_open(file_of(memory)->directory.fd, store, false);
+	const struct image_files image = { image_id, generation, memory_file_boot_id(memory) };
+	const int folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);
 
 	if (folder < 0)
 		return;
@@ -53,11 +53,11 @@ void memory_file_note_files(struct memory *memory, const char *store, const uint
 	close(folder);
 }
 
-bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
-                         uint64_t generation)
+bool memory_file_is_copied_image(struct memory *memory, const char *store, const uint8_t *image_id,
+                                 uint64_t generation)
 {
-	const struct image_files image = { image_id, generation, memory_file_boot(memory) };
-	const int folder = folder_open(file_of(memory)->directory.fd, store, false);
+	const struct image_files image = { image_id, generation, memory_file_boot_id(memory) };
+	const int folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);
 	bool copy;
 
 	if (folder < 0)
@@ -79,7 +79,7 @@ bool memory_file_data_survives(struct memory *memory, const uint8_t *boot)
 {
 	const struct memory_file *file = file_of(memory);
 
-	if (!boot || !file->boot_known)
+	if (!boot || !file->is_boot_id_known)
 		return file->place == PLACE_MEMORY;
 	return memcmp(boot, file->boot, PS_BOOT_ID_SIZE) == 0;
 }

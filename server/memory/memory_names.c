@@ -26,19 +26,19 @@ static bool is_same_file(int at, const char *name, const struct stat *open)
 	struct stat st;
 
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return !directory_is_absence(errno);
+		return !directory_errno_means_absent(errno);
 	return st.st_dev == open->st_dev && st.st_ino == open->st_ino;
 }
 
 /* Returns true if the file is in the store's folder, marked or not. Needs no descriptor. */
-static bool is_in_place(const struct memory_file *file, const char *store, const char *name,
-                        const struct stat *open)
+static bool is_named_file(const struct memory_file *file, const char *store, const char *name,
+                          const struct stat *open)
 {
 	char path[2 * NAME_MAX + 2];
 	struct stat st;
 
 	if (fstatat(file->directory.fd, store, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return !directory_is_absence(errno);
+		return !directory_errno_means_absent(errno);
 	snprintf(path, sizeof(path), "%s/%s", store, name);
 	return S_ISDIR(st.st_mode) && is_same_file(file->directory.fd, path, open);
 }
@@ -46,27 +46,27 @@ static bool is_in_place(const struct memory_file *file, const char *store, const
 /* Returns true if a file with this name is in a folder that a daemon would load. */
 static bool has_small_piece(const struct memory_file *file, const char *store, const char *name)
 {
-	const int folder = folder_open(file->directory.fd, store, false);
+	const int folder = folder_open_for_store(file->directory.fd, store, false);
 	struct stat st;
 	bool found;
 
 	if (folder < 0)
-		return !directory_is_absence(errno);
+		return !directory_errno_means_absent(errno);
 	found = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-	        !directory_is_absence(errno);
+	        !directory_errno_means_absent(errno);
 	close(folder);
 	return found;
 }
 
-enum memory_name_state names_look_up(struct memory *memory, const char *store, const char *name,
-                                     const struct piece *piece)
+enum memory_name_state names_check_piece(struct memory *memory, const char *store, const char *name,
+                                         const struct piece *piece)
 {
 	const struct memory_file *file = file_of(memory);
 	struct stat st;
 
 	if (!piece)
 		return has_small_piece(file, store, name) ? MEMORY_NAMED : MEMORY_REMOVED;
-	if (fstat(piece->fd, &st) < 0 || is_in_place(file, store, name, &st))
+	if (fstat(piece->fd, &st) < 0 || is_named_file(file, store, name, &st))
 		return MEMORY_NAMED;
 	return st.st_nlink == 0 ? MEMORY_REMOVED : MEMORY_MOVED;
 }
@@ -87,11 +87,11 @@ void names_mark_folder(struct memory *memory, const char *store, const char *nam
 
 /* --- the directory --- */
 
-static int open_as_at_start(const char *path, struct directory *directory, const char **why)
+static int open_and_mark_directory(const char *path, struct directory *directory, const char **why)
 {
-	if (directory_open("memory", path, folder_is_image, directory, why) < 0)
+	if (directory_open("memory", path, folder_is_unmarked_image, directory, why) < 0)
 		return -1;
-	if (directory->marked || folder_mark_all(directory->fd) == 0)
+	if (directory->marked || folder_mark_all_images(directory->fd) == 0)
 		return 0;
 	*why = "its memory directory cannot be marked: look at its file system";
 	return -1;
@@ -101,8 +101,8 @@ bool names_restore_directory(struct memory *memory, char *why, size_t size)
 {
 	struct memory_file *file = file_of(memory);
 
-	return directory_restore("memory", file->path, open_as_at_start, &file->directory, why,
-	                         size);
+	return directory_restore("memory", file->path, open_and_mark_directory, &file->directory,
+	                         why, size);
 }
 
 /* --- notification of changes --- */
@@ -113,8 +113,8 @@ static bool watch_folder(const struct memory_file *file, const char *path, uint3
 {
 	const uint32_t gone = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF;
 
-	return inotify_add_watch(file->notify, path, gone | more | IN_ONLYDIR | IN_DONT_FOLLOW) >=
-	       0;
+	return inotify_add_watch(file->inotify_fd, path,
+	                         gone | more | IN_ONLYDIR | IN_DONT_FOLLOW) >= 0;
 }
 
 struct watching {
@@ -131,13 +131,13 @@ static void watch_store_folder(void *arg, const char *store)
 	watching->all &= len < (int)sizeof(path) && watch_folder(watching->file, path, 0);
 }
 
-int names_watch(struct memory *memory)
+int names_open_watch(struct memory *memory)
 {
 	struct memory_file *file = file_of(memory);
 
-	if (file->notify < 0)
-		file->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	return file->notify;
+	if (file->inotify_fd < 0)
+		file->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	return file->inotify_fd;
 }
 
 /* Watches every store's folder again, because new ones may have come. Watching a folder again
@@ -146,11 +146,11 @@ bool names_read_changes(struct memory *memory)
 {
 	_Alignas(struct inotify_event) char events[4096];
 	const struct memory_file *file = file_of(memory);
-	struct watching watching = { file, file->notify >= 0 };
+	struct watching watching = { file, file->inotify_fd >= 0 };
 
 	if (!watching.all)
 		return false;
-	while (read(file->notify, events, sizeof(events)) > 0)
+	while (read(file->inotify_fd, events, sizeof(events)) > 0)
 		;
 	watching.all = watch_folder(file, file->path, IN_CREATE | IN_MOVED_TO);
 	return folder_list_stores(file->directory.fd, watch_store_folder, &watching) == 0 &&
@@ -159,7 +159,7 @@ bool names_read_changes(struct memory *memory)
 
 /* --- sizes --- */
 
-uint64_t names_file_bytes(int folder, const char *name)
+uint64_t names_bytes_of_file_and_spare(int folder, const char *name)
 {
 	return piece_file_size(folder, name) + small_file_spare_bytes(folder, name);
 }
@@ -169,21 +169,22 @@ struct counting {
 	int folder;
 };
 
-static void count_piece(void *arg, const char *name)
+static void add_bytes_of_piece(void *arg, const char *name)
 {
 	const struct counting *counting = arg;
 
-	counting->file->used += names_file_bytes(counting->folder, name);
+	counting->file->used_bytes += names_bytes_of_file_and_spare(counting->folder, name);
 }
 
-static void count_store(void *arg, const char *store)
+static void add_bytes_of_store(void *arg, const char *store)
 {
 	struct memory_file *file = arg;
-	struct counting counting = { file, folder_open(file->directory.fd, store, false) };
+	struct counting counting = { file,
+		                     folder_open_for_store(file->directory.fd, store, false) };
 
 	if (counting.folder < 0)
 		return;
-	(void)folder_list_pieces(counting.folder, count_piece, &counting);
+	(void)folder_list_pieces(counting.folder, add_bytes_of_piece, &counting);
 	close(counting.folder);
 }
 
@@ -191,6 +192,6 @@ void names_recount(struct memory *memory)
 {
 	struct memory_file *file = file_of(memory);
 
-	file->used = 0;
-	(void)folder_list_stores(file->directory.fd, count_store, file);
+	file->used_bytes = 0;
+	(void)folder_list_stores(file->directory.fd, add_bytes_of_store, file);
 }

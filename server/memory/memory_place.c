@@ -26,7 +26,7 @@
 /* Replacing a header creates up to two more files. */
 enum { INODES_LEAST = 3 };
 
-enum memory_place memory_place_of(int directory)
+enum memory_place memory_place_find(int directory)
 {
 	struct statfs fs;
 
@@ -36,7 +36,7 @@ enum memory_place memory_place_of(int directory)
 	return PLACE_DISK;
 }
 
-const char *memory_place_disk_refusal(const char *path)
+const char *memory_place_explain_disk_refusal(const char *path)
 {
 	static char text[PATH_MAX + 300];
 
@@ -63,7 +63,7 @@ static uint64_t meminfo_bytes(const char *text, const char *name)
 
 /* A tmpfs may be larger than the memory that the host has left, and filling it would stop all
  * processes. */
-static uint64_t host_room(void)
+static uint64_t host_free_bytes(void)
 {
 	int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	char text[4096] = "";
@@ -78,10 +78,10 @@ static uint64_t host_room(void)
 	return memory == UINT64_MAX || swap == UINT64_MAX ? memory : memory + swap;
 }
 
-uint64_t memory_place_room(int directory, enum memory_place place, const char **advice)
+uint64_t memory_place_free_bytes(int directory, enum memory_place place, const char **advice)
 {
 	const uint64_t group = place == PLACE_MEMORY ? cgroup_room() : UINT64_MAX;
-	uint64_t room = place == PLACE_MEMORY ? host_room() : UINT64_MAX;
+	uint64_t room = place == PLACE_MEMORY ? host_free_bytes() : UINT64_MAX;
 	struct statvfs fs;
 
 	*advice = NULL;
@@ -95,7 +95,7 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 	return group;
 }
 
-uint64_t memory_place_bytes_charged_elsewhere(int directory, uint64_t images)
+uint64_t memory_place_bytes_charged_to_other_cgroups(int directory, uint64_t images)
 {
 	struct statfs fs;
 	uint64_t charged;
@@ -112,7 +112,7 @@ static bool lacks_inodes(const struct statvfs *fs)
 	return fs->f_files > 0 && fs->f_favail < INODES_LEAST;
 }
 
-const char *memory_place_advice(int directory, int error)
+const char *memory_place_advise_on_errno(int directory, int error)
 {
 	struct statvfs fs;
 
@@ -133,7 +133,7 @@ const char *memory_place_advice(int directory, int error)
 	return NULL;
 }
 
-bool memory_place_usable(int directory, enum memory_place place, char *why, size_t size)
+bool memory_place_is_usable(int directory, enum memory_place place, char *why, size_t size)
 {
 	struct statvfs room;
 	struct stat st;

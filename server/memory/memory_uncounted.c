@@ -6,11 +6,11 @@
 #include "memory_place.h"
 #include "../host/log.h"
 
-void memory_file_log_uncounted(struct memory *memory)
+void memory_file_log_charged_to_other_cgroups(struct memory *memory)
 {
 	const uint64_t images = memory->ops->used(memory);
-	const uint64_t bytes = memory_place_bytes_charged_elsewhere(file_of(memory)->directory.fd,
-	                                                            images);
+	const uint64_t bytes =
+		memory_place_bytes_charged_to_other_cgroups(file_of(memory)->directory.fd, images);
 
 	if (bytes < MEMORY_ROOM_LEAST)
 		return;

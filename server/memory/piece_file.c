@@ -44,7 +44,7 @@ struct piece_work {
 	const char *name;
 	void *base;
 	int error;
-	_Atomic uint64_t *unallocated;
+	_Atomic uint64_t *unallocated_bytes;
 };
 
 static int reserve_range(int fd, uint64_t at, uint64_t len)
@@ -86,20 +86,20 @@ static void run_reserve(void *arg)
 	bool large = true;
 	uint64_t at = 0;
 
-	assert(atomic_load(work->unallocated) >= work->size);
+	assert(atomic_load(work->unallocated_bytes) >= work->size);
 	while (at < work->size && !work->error) {
 		uint64_t left = work->size - at, len = left < RESERVE_SLICE ? left : RESERVE_SLICE;
 
 		large = large && len >= PS_LARGE_PAGE && collapse_range(work->fd, at, len);
 		work->error = reserve_range(work->fd, at, len);
-		atomic_fetch_sub(work->unallocated, work->error ? left : len);
+		atomic_fetch_sub(work->unallocated_bytes, work->error ? left : len);
 		at += len;
 	}
 }
 
 int piece_file_reserve(int fd, uint64_t size, _Atomic uint64_t *unallocated)
 {
-	struct piece_work work = { .fd = fd, .size = size, .unallocated = unallocated };
+	struct piece_work work = { .fd = fd, .size = size, .unallocated_bytes = unallocated };
 
 	job_aside(size, run_reserve, &work);
 	return work.error;

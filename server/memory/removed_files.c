@@ -46,7 +46,7 @@ uint64_t occupied_bytes(int fd)
 	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
-bool removed_file_add(struct removed_file **list, const char *store, int fd, uint64_t size)
+bool removed_files_add(struct removed_file **list, const char *store, int fd, uint64_t size)
 {
 	struct removed_file *removed_file = is_open_elsewhere(fd) ? calloc(1, sizeof(*removed_file))
 	                                                          : NULL;
@@ -87,7 +87,7 @@ static void remove_from_list(struct removed_file *removed_file)
 }
 
 /* Returns true if no other process has the file any more; the caller must then close it. */
-static bool begin_closing(struct removed_file *removed_file)
+static bool begin_close_job(struct removed_file *removed_file)
 {
 	if (removed_file->is_closing || is_open_elsewhere(removed_file->fd))
 		return false;
@@ -119,7 +119,7 @@ uint64_t removed_files_bytes(struct removed_file **list, const char *store)
 		next = removed_file->next;
 		if (store && strcmp(removed_file->store, store) != 0)
 			continue;
-		if (begin_closing(removed_file)) {
+		if (begin_close_job(removed_file)) {
 			removed_file->job = (struct job){ .run = run_close,
 				                          .done = finish_close_job };
 			if (job_queue(&removed_file->job)) {
@@ -141,7 +141,7 @@ static uint64_t bytes_beyond_size(const struct removed_file *removed_file)
 	return taken > own ? taken - own : 0;
 }
 
-uint64_t removed_files_excess(const struct removed_file *list)
+uint64_t removed_files_bytes_beyond_pieces(const struct removed_file *list)
 {
 	uint64_t bytes = 0;
 
@@ -150,7 +150,7 @@ uint64_t removed_files_excess(const struct removed_file *list)
 	return bytes;
 }
 
-static const struct removed_file *first_oversized(const struct removed_file *list)
+static const struct removed_file *find_file_beyond_piece(const struct removed_file *list)
 {
 	while (list && bytes_beyond_size(list) == 0)
 		list = list->next;
@@ -159,14 +159,14 @@ static const struct removed_file *first_oversized(const struct removed_file *lis
 
 /* Searches the list again after each trim, because a trim may give up the turn (jobs.h) and the
  * list may change. Limits the number of trims, because a file may grow again at once. */
-void removed_files_trim(struct removed_file *const *list)
+void removed_files_trim_to_pieces(struct removed_file *const *list)
 {
 	unsigned most = 0;
 
 	for (const struct removed_file *each = *list; each; each = each->next)
 		most++;
 	for (; most > 0; most--) {
-		const struct removed_file *oversized = first_oversized(*list);
+		const struct removed_file *oversized = find_file_beyond_piece(*list);
 		const int fd = oversized ? fcntl(oversized->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
 		if (fd < 0)
@@ -182,7 +182,7 @@ void removed_files_close_unused(struct removed_file **list)
 	struct removed_file *removed_file = *list;
 
 	while (removed_file) {
-		if (begin_closing(removed_file)) {
+		if (begin_close_job(removed_file)) {
 			run_close(&removed_file->job);
 			remove_from_list(removed_file);
 			removed_file = *list;

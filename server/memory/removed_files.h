@@ -13,7 +13,7 @@ struct removed_file; /* element of a list, which is empty if NULL */
 /* Adds a removed file of the store, which was made for a piece of `size` bytes. Takes over fd,
  * which is open for writing. Returns false if no other process has the file; the caller then keeps
  * fd. */
-bool removed_file_add(struct removed_file **list, const char *store, int fd, uint64_t size);
+bool removed_files_add(struct removed_file **list, const char *store, int fd, uint64_t size);
 
 /* Returns true if the file that is open at fd is in the list. */
 bool removed_files_contain(const struct removed_file *list, int fd);
@@ -23,9 +23,9 @@ bool removed_files_contain(const struct removed_file *list, int fd);
 uint64_t removed_files_bytes(struct removed_file **list, const char *store);
 
 /* Returns the bytes that the files occupy beyond the sizes of their pieces. */
-uint64_t removed_files_excess(const struct removed_file *list);
+uint64_t removed_files_bytes_beyond_pieces(const struct removed_file *list);
 /* Truncates the files to the sizes of their pieces. May give up the turn (jobs.h). */
-void removed_files_trim(struct removed_file *const *list);
+void removed_files_trim_to_pieces(struct removed_file *const *list);
 
 /* Closes all files that no other process has any more, before it returns. */
 void removed_files_close_unused(struct removed_file **list);

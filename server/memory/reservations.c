@@ -23,16 +23,17 @@ struct reservation {
 	uint64_t bytes; /* bytes that a file of that size occupies */
 };
 
-static uint64_t round_up(uint64_t size, uint64_t page)
+static uint64_t round_up_to_page(uint64_t size, uint64_t page)
 {
 	return (size + page - 1) / page * page;
 }
 
 /* Returns how many bytes a file of `size` bytes may occupy, given that it occupies `taken`: between
  * whole pages and whole large pages, as the file system chooses. */
-static uint64_t expected_bytes(uint64_t taken, uint64_t size)
+static uint64_t expected_occupied_bytes(uint64_t taken, uint64_t size)
 {
-	const uint64_t least = round_up(size, PS_PAGE), most = round_up(size, PS_LARGE_PAGE);
+	const uint64_t least = round_up_to_page(size, PS_PAGE),
+		       most = round_up_to_page(size, PS_LARGE_PAGE);
 
 	assert(least <= most);
 	return taken < least ? least : taken > most ? most : taken;
@@ -74,11 +75,11 @@ int reservation_add(struct reservation **list, int fd, uint64_t size)
 	reservation->inode = st.st_ino;
 	reservation->fd = fd;
 	reservation->size = size;
-	reservation->bytes = expected_bytes((uint64_t)st.st_blocks * 512, size);
+	reservation->bytes = expected_occupied_bytes((uint64_t)st.st_blocks * 512, size);
 	return 0;
 }
 
-void reservation_mark_closed(struct reservation *list, int fd)
+void reservation_mark_piece_closed(struct reservation *list, int fd)
 {
 	struct reservation *reservation = find_by_descriptor(list, fd);
 
@@ -119,14 +120,14 @@ static uint64_t bytes_beyond_reservation(const struct reservation *reservation)
 	return taken > reservation->bytes ? taken - reservation->bytes : 0;
 }
 
-uint64_t reservation_excess(const struct reservation *list, int fd)
+uint64_t reservation_bytes_beyond(const struct reservation *list, int fd)
 {
 	const struct reservation *reservation = find_by_descriptor((struct reservation *)list, fd);
 
 	return reservation ? bytes_beyond_reservation(reservation) : 0;
 }
 
-uint64_t reservations_excess(const struct reservation *list)
+uint64_t reservations_total_bytes_beyond(const struct reservation *list)
 {
 	uint64_t bytes = 0;
 
@@ -135,7 +136,7 @@ uint64_t reservations_excess(const struct reservation *list)
 	return bytes;
 }
 
-static const struct reservation *first_oversized(const struct reservation *list)
+static const struct reservation *find_file_beyond_reservation(const struct reservation *list)
 {
 	while (list && bytes_beyond_reservation(list) == 0)
 		list = list->next;
@@ -156,14 +157,14 @@ static void trim_piece(const struct reservation *reservation)
 
 /* Searches the list again after each trim, because a trim gives up the turn (jobs.h) and the list
  * may change. Limits the number of trims, because a file may grow again at once. */
-void reservations_trim(struct reservation *const *list)
+void reservations_trim_files(struct reservation *const *list)
 {
 	unsigned most = 0;
 
 	for (const struct reservation *each = *list; each; each = each->next)
 		most++;
 	for (; most > 0; most--) {
-		const struct reservation *oversized = first_oversized(*list);
+		const struct reservation *oversized = find_file_beyond_reservation(*list);
 
 		if (!oversized)
 			return;

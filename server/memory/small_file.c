@@ -38,7 +38,7 @@ int file_status(int error)
 	}
 }
 
-static void spare_name(char spare[NAME_ROOM], const char *name)
+static void compose_spare_name(char spare[NAME_ROOM], const char *name)
 {
 	snprintf(spare, NAME_ROOM, ".%s.spare", name);
 }
@@ -91,7 +91,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t len)
 }
 
 /* Writes the bytes, followed by zeros to the end of the file, which keeps its size. */
-static int fill_file(int fd, const void *bytes, size_t len)
+static int write_padded(int fd, const void *bytes, size_t len)
 {
 	struct stat st;
 	uint8_t *whole;
@@ -114,12 +114,12 @@ static int fill_file(int fd, const void *bytes, size_t len)
 }
 
 /* Creates the spare, so that the file can be replaced without allocating memory. */
-static int add_spare(int folder, const char *name, size_t size)
+static int create_spare_file(int folder, const char *name, size_t size)
 {
 	char spare[NAME_ROOM];
 	int fd;
 
-	spare_name(spare, name);
+	compose_spare_name(spare, name);
 	fd = open_and_reserve(folder, spare, size);
 	if (fd < 0)
 		return -1;
@@ -128,14 +128,15 @@ static int add_spare(int folder, const char *name, size_t size)
 }
 
 /* Gives the first file its name, after creating its spare. Returns 1, or -1 with errno set. */
-static int create_first(int folder, const char *name, const char *written, size_t size)
+static int create_file_and_spare(int folder, const char *name, const char *written, size_t size)
 {
 	char first[NAME_ROOM];
 
 	snprintf(first, sizeof(first), ".%s.first", name);
 	if (renameat(folder, written, folder, first) < 0)
 		return -1;
-	if (add_spare(folder, name, size) == 0 && renameat(folder, first, folder, name) == 0)
+	if (create_spare_file(folder, name, size) == 0 &&
+	    renameat(folder, first, folder, name) == 0)
 		return 1;
 	(void)unlinkat(folder, first, 0);
 	return -1;
@@ -143,32 +144,32 @@ static int create_first(int folder, const char *name, const char *written, size_
 
 /* Extends the spare if an older version made a smaller one. If that fails, the next replacement
  * tries again. */
-static void grow_spare(int folder, const char *name, size_t size)
+static void grow_spare_file(int folder, const char *name, size_t size)
 {
-	(void)add_spare(folder, name, size);
+	(void)create_spare_file(folder, name, size);
 }
 
 /* Exchanges the names of the file and of the file `written`. Returns 1 if there was no file before,
  * 0 if it was replaced, or -1 with errno set. */
-static int swap_files(int folder, const char *name, const char *written, size_t size)
+static int exchange_file_and_spare(int folder, const char *name, const char *written, size_t size)
 {
 	struct stat st;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? create_first(folder, name, written, size) : -1;
+		return errno == ENOENT ? create_file_and_spare(folder, name, written, size) : -1;
 	if (renameat2(folder, written, folder, name, RENAME_EXCHANGE) < 0) {
 		/* A file system that cannot exchange names: the spare is created again. */
 		if (errno != EINVAL || renameat(folder, written, folder, name) < 0)
 			return -1;
 	}
-	grow_spare(folder, name, size);
+	grow_spare_file(folder, name, size);
 	return 0;
 }
 
 /* Flushes the exchange of names to the disk. If that fails, undoes the exchange: the caller
  * continues with the old state and removes the pieces that the new contents name, so the next start
  * must not find the new contents. */
-static int flush_names(int folder, const char *name, const char *written, bool first)
+static int sync_folder_or_undo(int folder, const char *name, const char *written, bool first)
 {
 	int error;
 
@@ -189,13 +190,13 @@ int small_file_replace(int folder, const char *name, const void *bytes, size_t l
 	char spare[NAME_ROOM];
 	int fd, error, first;
 
-	spare_name(spare, name);
+	compose_spare_name(spare, name);
 	fd = open_and_reserve(folder, spare, size);
-	error = fd < 0 || fill_file(fd, bytes, len) < 0 ? errno : 0;
+	error = fd < 0 || write_padded(fd, bytes, len) < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
-	if (!error && ((first = swap_files(folder, name, spare, size)) < 0 ||
-	               flush_names(folder, name, spare, first) < 0))
+	if (!error && ((first = exchange_file_and_spare(folder, name, spare, size)) < 0 ||
+	               sync_folder_or_undo(folder, name, spare, first) < 0))
 		error = errno;
 	errno = error;
 	return error ? file_status(error == ENOENT ? EIO : error) : 0;
@@ -205,7 +206,7 @@ void small_file_remove_spare(int folder, const char *name)
 {
 	char spare[NAME_ROOM];
 
-	spare_name(spare, name);
+	compose_spare_name(spare, name);
 	(void)unlinkat(folder, spare, 0);
 	snprintf(spare, sizeof(spare), ".%s.first", name);
 	(void)unlinkat(folder, spare, 0);
@@ -216,7 +217,7 @@ uint64_t small_file_spare_bytes(int folder, const char *name)
 	char spare[NAME_ROOM];
 	struct stat st;
 
-	spare_name(spare, name);
+	compose_spare_name(spare, name);
 	if (fstatat(folder, spare, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	return (uint64_t)st.st_size;

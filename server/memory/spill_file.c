@@ -32,7 +32,7 @@ struct spill_file {
 	char place[PATH_MAX]; /* where the directory is, if its path leads elsewhere */
 };
 
-static struct spill_file *file_of(struct spill *spill)
+static struct spill_file *spill_file_of(struct spill *spill)
 {
 	return (struct spill_file *)spill;
 }
@@ -42,7 +42,7 @@ static void spill_file_name(char name[NAME_ROOM], const char *store, const char 
 	snprintf(name, NAME_ROOM, "%s%s%s", store, spill_suffix, suffix);
 }
 
-static int set_trouble(struct spill_file *file, const char *what, const char *name)
+static int set_reason_and_fail(struct spill_file *file, const char *what, const char *name)
 {
 	snprintf(file->spill.trouble, sizeof(file->spill.trouble), "%s %.150s: %s", what, name,
 	         strerror(errno));
@@ -51,14 +51,14 @@ static int set_trouble(struct spill_file *file, const char *what, const char *na
 
 /* Counts `len` written bytes, and flushes every SYNC_BYTES, so that no flush takes long and little
  * memory holds unwritten data. */
-static int sync_part(struct spill_file *file, size_t len)
+static int sync_written_part(struct spill_file *file, size_t len)
 {
 	file->unsynced += len;
 	if (file->unsynced < SYNC_BYTES)
 		return 0;
 	file->unsynced = 0;
 	if (fdatasync(file->out) < 0)
-		return set_trouble(file, "writing", file->name);
+		return set_reason_and_fail(file, "writing", file->name);
 	(void)posix_fadvise(file->out, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
@@ -69,9 +69,9 @@ static void report_progress(struct spill *spill)
 		spill->progress(spill->progress_arg);
 }
 
-static int file_begin(struct spill *spill, const char *store)
+static int spill_file_begin(struct spill *spill, const char *store)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char beside[NAME_ROOM];
 
 	assert(file->out < 0);
@@ -79,13 +79,13 @@ static int file_begin(struct spill *spill, const char *store)
 	spill_file_name(file->name, store, "");
 	spill_file_name(beside, store, ".loaded");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
-		return set_trouble(file, "removing", beside);
+		return set_reason_and_fail(file, "removing", beside);
 	spill_file_name(beside, store, ".tmp");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
-		return set_trouble(file, "removing", beside);
+		return set_reason_and_fail(file, "removing", beside);
 	file->out = openat(file->directory.fd, beside,
 	                   O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return file->out < 0 ? set_trouble(file, "making", beside) : 0;
+	return file->out < 0 ? set_reason_and_fail(file, "making", beside) : 0;
 }
 
 static struct spill_file *file_of_sink(struct ps_archive_sink *sink)
@@ -93,7 +93,7 @@ static struct spill_file *file_of_sink(struct ps_archive_sink *sink)
 	return (struct spill_file *)((char *)sink - offsetof(struct spill, sink));
 }
 
-static int file_write(struct ps_archive_sink *sink, const void *bytes, size_t len)
+static int spill_file_write(struct ps_archive_sink *sink, const void *bytes, size_t len)
 {
 	struct spill_file *file = file_of_sink(sink);
 	const uint8_t *from = bytes;
@@ -104,12 +104,12 @@ static int file_write(struct ps_archive_sink *sink, const void *bytes, size_t le
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return set_trouble(file, "writing", file->name);
+			return set_reason_and_fail(file, "writing", file->name);
 		from += n;
 		len -= (size_t)n;
 	}
 	report_progress(&file->spill);
-	return sync_part(file, (size_t)(from - (const uint8_t *)bytes));
+	return sync_written_part(file, (size_t)(from - (const uint8_t *)bytes));
 }
 
 static void close_output(struct spill_file *file)
@@ -119,9 +119,9 @@ static void close_output(struct spill_file *file)
 	file->out = -1;
 }
 
-static void file_abandon(struct spill *spill)
+static void spill_file_abandon(struct spill *spill)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char beside[NAME_ROOM + 8];
 
 	close_output(file);
@@ -129,9 +129,9 @@ static void file_abandon(struct spill *spill)
 	unlinkat(file->directory.fd, beside, 0);
 }
 
-static int file_commit(struct spill *spill)
+static int spill_file_commit(struct spill *spill)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char beside[NAME_ROOM + 8];
 	int ret = 0;
 
@@ -139,13 +139,13 @@ static int file_commit(struct spill *spill)
 	snprintf(beside, sizeof(beside), "%s.tmp", file->name);
 	if (fsync(file->out) < 0 ||
 	    renameat(file->directory.fd, beside, file->directory.fd, file->name) < 0) {
-		ret = set_trouble(file, "writing", file->name);
-		file_abandon(spill);
+		ret = set_reason_and_fail(file, "writing", file->name);
+		spill_file_abandon(spill);
 		return ret;
 	}
 	close_output(file);
 	if (fsync(file->directory.fd) < 0) {
-		ret = set_trouble(file, "writing", file->name);
+		ret = set_reason_and_fail(file, "writing", file->name);
 		unlinkat(file->directory.fd, file->name, 0);
 	}
 	return ret;
@@ -161,7 +161,7 @@ static int for_each_name(struct spill_file *file, const char *tail,
 	int error;
 
 	if (!dir)
-		return set_trouble(file, "listing", file->path);
+		return set_reason_and_fail(file, "listing", file->path);
 	while (errno = 0, (entry = readdir(dir))) {
 		size_t len = strlen(entry->d_name), end = strlen(tail);
 		char store[NAME_MAX + 1];
@@ -175,7 +175,7 @@ static int for_each_name(struct spill_file *file, const char *tail,
 	error = errno;
 	closedir(dir);
 	errno = error;
-	return error ? set_trouble(file, "listing", file->path) : 0;
+	return error ? set_reason_and_fail(file, "listing", file->path) : 0;
 }
 
 struct room {
@@ -196,21 +196,22 @@ static void add_retired_bytes(void *arg, const char *store)
 		room->bytes += (uint64_t)st.st_blocks * 512;
 }
 
-static int file_room(struct spill *spill, uint64_t *bytes)
+static int spill_file_free_bytes(struct spill *spill, uint64_t *bytes)
 {
-	struct room room = { file_of(spill), 0 };
+	struct room room = { spill_file_of(spill), 0 };
 	struct statvfs st;
 
 	if (fstatvfs(room.file->directory.fd, &st) < 0)
-		return set_trouble(room.file, "the room in", spill->directory);
+		return set_reason_and_fail(room.file, "the room in", spill->directory);
 	(void)for_each_name(room.file, loaded_suffix, add_retired_bytes, &room);
 	*bytes = (uint64_t)st.f_bavail * st.f_frsize + room.bytes;
 	return 0;
 }
 
-static int file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
+static int spill_file_list_stores(struct spill *spill, void (*found)(void *arg, const char *store),
+                                  void *arg)
 {
-	return for_each_name(file_of(spill), spill_suffix, found, arg);
+	return for_each_name(spill_file_of(spill), spill_suffix, found, arg);
 }
 
 /* Removes the unfinished spill of a daemon that was killed. */
@@ -223,9 +224,9 @@ static void remove_unfinished(void *arg, const char *store)
 	unlinkat(file->directory.fd, name, 0);
 }
 
-static int file_open(struct spill *spill, const char *store)
+static int spill_file_open(struct spill *spill, const char *store)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char name[NAME_ROOM];
 	struct stat st;
 
@@ -233,64 +234,64 @@ static int file_open(struct spill *spill, const char *store)
 	spill_file_name(name, store, "");
 	file->in = openat(file->directory.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (file->in < 0 || fstat(file->in, &st) < 0)
-		return set_trouble(file, "opening", name);
+		return set_reason_and_fail(file, "opening", name);
 	if (S_ISREG(st.st_mode))
 		return 0;
 	errno = EINVAL;
-	return set_trouble(file, "opening", name);
+	return set_reason_and_fail(file, "opening", name);
 }
 
-static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
+static long spill_file_read(struct ps_archive_source *source, void *bytes, size_t len)
 {
 	struct spill *spill = (struct spill *)((char *)source - offsetof(struct spill, source));
 	ssize_t n;
 
 	do
-		n = read(file_of(spill)->in, bytes, len);
+		n = read(spill_file_of(spill)->in, bytes, len);
 	while (n < 0 && errno == EINTR);
 	report_progress(spill);
 	return n;
 }
 
-static void file_close_input(struct spill *spill)
+static void spill_file_close_input(struct spill *spill)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 
 	if (file->in >= 0)
 		close(file->in);
 	file->in = -1;
 }
 
-static int file_remove(struct spill *spill, const char *store)
+static int spill_file_remove(struct spill *spill, const char *store)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char name[NAME_ROOM];
 
 	spill_file_name(name, store, "");
 	if ((unlinkat(file->directory.fd, name, 0) < 0 && errno != ENOENT) ||
 	    fsync(file->directory.fd) < 0)
-		return set_trouble(file, "removing", name);
+		return set_reason_and_fail(file, "removing", name);
 	return 0;
 }
 
 /* Gives the spill the name of loaded spills, and so replaces the one that was loaded before. */
-static int file_retire(struct spill *spill, const char *store)
+static int spill_file_mark_loaded(struct spill *spill, const char *store)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char name[NAME_ROOM], kept[NAME_ROOM];
 
 	spill_file_name(name, store, "");
 	spill_file_name(kept, store, ".loaded");
 	if (renameat(file->directory.fd, name, file->directory.fd, kept) < 0 ||
 	    fsync(file->directory.fd) < 0)
-		return set_trouble(file, "renaming", name);
+		return set_reason_and_fail(file, "renaming", name);
 	return 0;
 }
 
 /* Renames the spill to the first free name, so that no other file is replaced. */
-static int file_set_aside(struct spill *spill, const char *store)
+static int spill_file_set_aside(struct spill *spill, const char *store)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char name[NAME_ROOM], aside[NAME_ROOM + 16];
 
 	spill_file_name(name, store, "");
@@ -298,14 +299,15 @@ static int file_set_aside(struct spill *spill, const char *store)
 		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
 		if (renameat2(file->directory.fd, name, file->directory.fd, aside,
 		              RENAME_NOREPLACE) == 0)
-			return fsync(file->directory.fd) < 0 ? set_trouble(file, "renaming", name)
-			                                     : 0;
+			return fsync(file->directory.fd) < 0
+			               ? set_reason_and_fail(file, "renaming", name)
+			               : 0;
 		if (errno == ENOENT)
 			return 0;
 		if (errno != EEXIST)
 			break;
 	}
-	return set_trouble(file, "renaming", name);
+	return set_reason_and_fail(file, "renaming", name);
 }
 
 /* Returns true for files that a version without marks created: STORE.spill, optionally with a
@@ -320,7 +322,7 @@ static bool is_spill(int directory, const char *name)
 	       fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-static int open_as_at_start(const char *path, struct directory *directory, const char **why)
+static int open_and_mark_directory(const char *path, struct directory *directory, const char **why)
 {
 	if (directory_open("spill", path, is_spill, directory, why) < 0)
 		return -1;
@@ -330,24 +332,24 @@ static int open_as_at_start(const char *path, struct directory *directory, const
 	return -1;
 }
 
-static int file_restore_directory(struct spill *spill)
+static int spill_file_restore_directory(struct spill *spill)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 
-	return directory_restore("spill", file->path, open_as_at_start, &file->directory,
+	return directory_restore("spill", file->path, open_and_mark_directory, &file->directory,
 	                         spill->trouble, sizeof(spill->trouble))
 	               ? 0
 	               : -1;
 }
 
-static int file_follow_path(struct spill *spill)
+static int spill_file_follow_path(struct spill *spill)
 {
-	struct spill_file *file = file_of(spill);
+	struct spill_file *file = spill_file_of(spill);
 	char link[64];
 	ssize_t len;
 
-	if (directory_follow_path(file->path, open_as_at_start, &file->directory, spill->trouble,
-	                          sizeof(spill->trouble)))
+	if (directory_follow_path(file->path, open_and_mark_directory, &file->directory,
+	                          spill->trouble, sizeof(spill->trouble)))
 		return 0;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->directory.fd);
 	len = readlink(link, file->place, sizeof(file->place) - 1);
@@ -360,18 +362,18 @@ static int file_follow_path(struct spill *spill)
 }
 
 static const struct spill_ops file_ops = {
-	.restore_directory = file_restore_directory,
-	.follow_path = file_follow_path,
-	.room = file_room,
-	.begin = file_begin,
-	.commit = file_commit,
-	.abandon = file_abandon,
-	.list_stores = file_stores,
-	.open = file_open,
-	.close = file_close_input,
-	.remove = file_remove,
-	.retire = file_retire,
-	.set_aside = file_set_aside,
+	.restore_directory = spill_file_restore_directory,
+	.follow_path = spill_file_follow_path,
+	.room = spill_file_free_bytes,
+	.begin = spill_file_begin,
+	.commit = spill_file_commit,
+	.abandon = spill_file_abandon,
+	.list_stores = spill_file_list_stores,
+	.open = spill_file_open,
+	.close = spill_file_close_input,
+	.remove = spill_file_remove,
+	.retire = spill_file_mark_loaded,
+	.set_aside = spill_file_set_aside,
 };
 
 struct spill *spill_file_new(const char *directory, const char **why)
@@ -385,10 +387,10 @@ struct spill *spill_file_new(const char *directory, const char **why)
 	snprintf(file->path, sizeof(file->path), "%s", directory);
 	file->spill.ops = &file_ops;
 	file->spill.directory = file->path;
-	file->spill.sink.write = file_write;
-	file->spill.source.read = file_read;
-	file->out = file->in = file->directory.fd = file->directory.lock = -1;
-	if (open_as_at_start(directory, &file->directory, why) < 0) {
+	file->spill.sink.write = spill_file_write;
+	file->spill.source.read = spill_file_read;
+	file->out = file->in = file->directory.fd = file->directory.lock_fd = -1;
+	if (open_and_mark_directory(directory, &file->directory, why) < 0) {
 		spill_file_free(&file->spill);
 		return NULL;
 	}
@@ -402,9 +404,9 @@ void spill_file_free(struct spill *spill)
 
 	if (!spill)
 		return;
-	file = file_of(spill);
+	file = spill_file_of(spill);
 	close_output(file);
-	file_close_input(spill);
+	spill_file_close_input(spill);
 	directory_close(&file->directory);
 	free(file);
 }

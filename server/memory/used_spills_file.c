@@ -27,13 +27,13 @@ struct used_spills_file {
 	struct directory directory;
 };
 
-static struct used_spills_file *file_of(struct used_spills *used_spills)
+static struct used_spills_file *used_spills_file_of(struct used_spills *used_spills)
 {
 	return (struct used_spills_file *)used_spills;
 }
 
-static int set_trouble(struct used_spills *used_spills, const char *what, const char *name,
-                       int error)
+static int set_reason_and_fail(struct used_spills *used_spills, const char *what, const char *name,
+                               int error)
 {
 	snprintf(used_spills->trouble, sizeof(used_spills->trouble), "%s %.120s: %s", what, name,
 	         strerror(error));
@@ -57,7 +57,7 @@ static bool has_key_line(const char *text, size_t length, const char *key)
 	return false;
 }
 
-static int file_is_used(struct used_spills *used_spills, const char *store, const char *key)
+static int is_spill_used(struct used_spills *used_spills, const char *store, const char *key)
 {
 	char name[NAME_ROOM];
 	uint8_t *bytes;
@@ -65,11 +65,12 @@ static int file_is_used(struct used_spills *used_spills, const char *store, cons
 	int ret;
 
 	snprintf(name, sizeof(name), "%s%s", store, used_spills_suffix);
-	ret = small_file_load(file_of(used_spills)->directory.fd, name, &bytes, &length);
+	ret = small_file_load(used_spills_file_of(used_spills)->directory.fd, name, &bytes,
+	                      &length);
 	if (ret == -STATUS(NO_STORE))
 		return 0;
 	if (ret)
-		return set_trouble(used_spills, "reading", name, errno);
+		return set_reason_and_fail(used_spills, "reading", name, errno);
 	ret = has_key_line((const char *)bytes, length, key);
 	free(bytes);
 	return ret;
@@ -90,9 +91,9 @@ static int append_line(int fd, const char *key)
 	return write(fd, line, (size_t)length) == length ? fsync(fd) : -1;
 }
 
-static int file_record_used(struct used_spills *used_spills, const char *store, const char *key)
+static int record_used_spill(struct used_spills *used_spills, const char *store, const char *key)
 {
-	const int directory = file_of(used_spills)->directory.fd;
+	const int directory = used_spills_file_of(used_spills)->directory.fd;
 	char name[NAME_ROOM];
 	int fd, error = 0;
 
@@ -102,10 +103,10 @@ static int file_record_used(struct used_spills *used_spills, const char *store, 
 		error = errno;
 	if (fd >= 0)
 		close(fd);
-	return error ? set_trouble(used_spills, "writing", name, error) : 0;
+	return error ? set_reason_and_fail(used_spills, "writing", name, error) : 0;
 }
 
-static const struct used_spills_ops file_ops = { .has = file_is_used, .add = file_record_used };
+static const struct used_spills_ops file_ops = { .has = is_spill_used, .add = record_used_spill };
 
 /* State directories always had marks, so no unmarked one is accepted. */
 static bool accept_nothing(int directory, const char *name)
@@ -123,7 +124,7 @@ struct used_spills *used_spills_file_new(const char *directory, const char **why
 	if (!file)
 		return NULL;
 	file->used_spills.ops = &file_ops;
-	file->directory.fd = file->directory.lock = -1;
+	file->directory.fd = file->directory.lock_fd = -1;
 	if (directory_open("state", directory, accept_nothing, &file->directory, why) == 0) {
 		*why = "the state directory cannot be marked: look at its file system";
 		if (file->directory.marked || directory_mark(file->directory.fd) == 0)
@@ -137,6 +138,6 @@ void used_spills_file_free(struct used_spills *used_spills)
 {
 	if (!used_spills)
 		return;
-	directory_close(&file_of(used_spills)->directory);
-	free(file_of(used_spills));
+	directory_close(&used_spills_file_of(used_spills)->directory);
+	free(used_spills_file_of(used_spills));
 }

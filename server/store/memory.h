@@ -182,12 +182,12 @@ struct memory {
 struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_disk,
                                const char **why);
 /* Sets the id of the host's boot, if the kernel does not expose it. */
-void memory_file_set_boot(struct memory *memory, const uint8_t *boot);
+void memory_file_set_boot_id(struct memory *memory, const uint8_t *boot);
 /* Logs how many bytes of images the limits of this daemon's control groups do not count, if any. */
-void memory_file_log_uncounted(struct memory *memory);
+void memory_file_log_charged_to_other_cgroups(struct memory *memory);
 /* Sets how many of the process's file descriptors new pieces must leave to connections, at most
  * half of all. make() returns -STATUS_NO_MEMORY when only these are left. */
-void memory_file_leave_descriptors(struct memory *memory, unsigned count);
+void memory_file_leave_descriptors_to_others(struct memory *memory, unsigned count);
 void memory_file_free(struct memory *memory);
 
 #endif

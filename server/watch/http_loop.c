@@ -463,7 +463,9 @@ static int announce_address(const struct http_options *options, unsigned port, c
 	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at http://%s%s%s:%u", v6 ? "[" : "",
 	          options->endpoint.host, v6 ? "]" : "", port);
 	snprintf(text, sizeof(text), "%u\n", port);
-	return options->port_file[0] ? listen_write_file(options->port_file, text, why, size) : 0;
+	return options->port_file[0]
+	               ? listen_write_file_atomically(options->port_file, text, why, size)
+	               : 0;
 }
 
 int http_open(struct daemon *daemon, const struct http_options *options, char *why, size_t size)
@@ -476,7 +478,7 @@ int http_open(struct daemon *daemon, const struct http_options *options, char *w
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ OUTPUT_MAX }, sizeof(int));
-	port = listen_port(fd);
+	port = listen_get_port(fd);
 	daemon->http = calloc(1, sizeof(*daemon->http));
 	if (daemon->http) {
 		daemon->http->daemon = daemon;

@@ -155,7 +155,7 @@ static void write_daemon(struct ps_json *json, struct daemon *daemon)
 	ps_json_text(json, "reason", why);
 	ps_json_number(json, "memory_used", memory->ops->used(memory));
 	ps_json_number(json, "memory_limit", memory->ops->limit(memory));
-	ps_json_number(json, "connections", daemon->admission.count);
+	ps_json_number(json, "connections", daemon->admission.connection_count);
 }
 
 void status_json_write(FILE *out, struct daemon *daemon)

@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			peers.replies[i] = next_list();
 			peers.errors[i].code = peers.replies[i] ? PERSEAS_OK : PERSEAS_EUNREACHABLE;
 		}
-		ps_top_take(&top, &peers, now * 500000000);
+		ps_top_take_look(&top, &peers, now * 500000000);
 		print(&top, &peers);
 		free(ps_fleet_list_unasked(&top.fleet));
 		for (unsigned i = 0; i < MIRRORS; i++)

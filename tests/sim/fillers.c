@@ -82,7 +82,7 @@ static int remove_unfilled(struct sim_owner *o, const char *list,
 {
 	if (sim_mistake_is(o->world, SIM_MISTAKE_MARKED))
 		return remove_by_mark(o->world);
-	return ps_unfilled_remove(&o->env, SIM_STORE, list, options, NULL, error);
+	return ps_unfilled_store_remove(&o->env, SIM_STORE, list, options, NULL, error);
 }
 
 int sim_fillers_open(struct sim_application *a, const char *list,

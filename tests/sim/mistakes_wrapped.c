@@ -94,7 +94,7 @@ static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 	};
 	uint64_t epoch = 0;
 
-	if (p->commit.seq && !ps_logged_record_read(p, from, &step))
+	if (p->commit.seq && !ps_logged_record_read_back(p, from, &step))
 		epoch = step.record->epoch;
 	free(step.bytes);
 	return epoch;

@@ -380,7 +380,7 @@ static void end(struct run *run)
 			poll(NULL, 0, 1);
 	}
 	require(!run->node->connections && !run->node->loop_lane.links);
-	require(run->node->large_bytes == 0 && run->node->admission.count == 0);
+	require(run->node->large_bytes == 0 && run->node->admission.connection_count == 0);
 	run->node->tls = NULL; /* the caller's */
 	daemon_free(run->node);
 	stores_free(run->stores);
@@ -393,7 +393,7 @@ void daemon_peers_run(const uint8_t *data, size_t size, const struct daemon_peer
 	struct run run = { .tls = tls, .at = data, .left = size };
 
 	begin(&run);
-	for (int i = 0; i < EVENTS_MAX && run.left > 0 && !run.node->stopping &&
+	for (int i = 0; i < EVENTS_MAX && run.left > 0 && !run.node->is_stopping &&
 	                run.handshakes < HANDSHAKES_MAX;
 	     i++)
 		happen(&run);

@@ -21,7 +21,7 @@ TEST(work_without_a_terminal_is_told_of_now_and_then)
 
 	assert_non_null(file);
 	assert_int_equal(dup2(fileno(file), STDERR_FILENO), STDERR_FILENO);
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	start = ps_monotonic();
 	for (uint64_t i = 0; i < 36000; i++) {
 		ps_bar_show_at(names[i / 50 % 2], i, 36000, start + i * SECOND / 10);
@@ -37,7 +37,7 @@ TEST(work_without_a_terminal_is_told_of_now_and_then)
 		assert_non_null(strstr(line, "% done\n"));
 		assert_null(strchr(line, '\r'));
 	}
-	/* The first half a minute is counted from ps_bar_start. */
+	/* The first half a minute is counted from ps_bar_show_library_copies. */
 	assert_in_range(lines, 119, 120);
 	fclose(file);
 }

@@ -161,7 +161,7 @@ TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 
 	assert_non_null(mkdtemp(path));
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (memory_place_of(fd) != PLACE_DISK) {
+	if (memory_place_find(fd) != PLACE_DISK) {
 		close(fd);
 		unit_remove_folder(path);
 		skip();
@@ -211,7 +211,7 @@ TEST_WITH(a_directory_in_memory_knows_its_boot, NULL, NULL)
 	assert_true(memory->ops->data_survives(memory, NULL));
 	id[15] ^= 1;
 	assert_false(memory->ops->data_survives(memory, id));
-	memory_file_set_boot(memory, id);
+	memory_file_set_boot_id(memory, id);
 	assert_true(memory->ops->data_survives(memory, id));
 	memory_file_free(memory);
 	unit_remove_folder(path);

@@ -188,9 +188,9 @@ TEST(memory_beyond_the_limit_is_refused)
 	memory = memory_file_new(directory, 0, false, &why);
 	assert_non_null(memory);
 	fd = open(directory, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(memory_place_room(fd, PLACE_MEMORY, &why), 50 * MIB);
+	assert_int_equal(memory_place_free_bytes(fd, PLACE_MEMORY, &why), 50 * MIB);
 	assert_non_null(why);
-	assert_true(memory_place_room(fd, PLACE_DISK, &why) != 50 * MIB);
+	assert_true(memory_place_free_bytes(fd, PLACE_DISK, &why) != 50 * MIB);
 	assert_null(why);
 	close(fd);
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 51 * MIB, &piece),

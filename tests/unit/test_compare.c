@@ -15,7 +15,7 @@ static enum ps_comparison compare(struct ps_piece *piece, unsigned end)
 
 	ps_images_fetch(&images, &world.peers, "s");
 	world.end = end;
-	assert_true(ps_compare_open(&compare, &world.peers, &images, "s", piece->ask));
+	assert_true(ps_compare_open(&compare, &world.peers, &images, "s", piece->takes_part));
 	compare.waits_for_progress = !world.stopped;
 	verdict = ps_compare_piece(&compare, piece, 0);
 	ps_compare_close(&compare);
@@ -29,7 +29,7 @@ static struct ps_piece whole_piece(unsigned segment)
 		.ids = { segment, segment },
 		.size = SIZE,
 		.length = SIZE,
-		.ask = { true, true },
+		.takes_part = { true, true },
 	};
 }
 
@@ -54,7 +54,7 @@ TEST(mirrors_of_one_history_are_never_said_to_differ)
 		verdict = compare(&piece, 0);
 		assert_int_not_equal(verdict, PS_DIFFERENT);
 		assert_int_not_equal(verdict, PS_CHANGED);
-		same += verdict == PS_SAME && piece.ask[0] && piece.ask[1];
+		same += verdict == PS_SAME && piece.takes_part[0] && piece.takes_part[1];
 	}
 	assert_true(same > 200);
 }
@@ -113,12 +113,12 @@ TEST(a_flipped_byte_is_found_whatever_the_owner_does)
 		start_two(seed);
 		world.controls[1].mirror.segments[1][at] ^= 1;
 		verdict = compare(&piece, 0);
-		if (verdict == PS_TOO_FAST || !piece.ask[0] || !piece.ask[1])
+		if (verdict == PS_TOO_FAST || !piece.takes_part[0] || !piece.takes_part[1])
 			continue;
 		assert_int_equal(verdict, PS_DIFFERENT);
-		assert_int_equal(piece.differing, 2);
-		assert_int_equal(piece.first[1], at);
-		assert_int_equal(piece.bytes[1], 1);
+		assert_int_equal(piece.differing_set, 2);
+		assert_int_equal(piece.first_difference[1], at);
+		assert_int_equal(piece.difference_bytes[1], 1);
 		found++;
 	}
 	assert_true(found > 200);

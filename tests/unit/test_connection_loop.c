@@ -115,10 +115,11 @@ TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 		fixture_greet(fixture, fd);
 		fixture->daemon->message_ns = 50000000;
 		ask_read(fd, PS_READ_REQUEST_MAX);
-		while (fixture->daemon->large_bytes == 0 && fixture->daemon->admission.count > 0)
+		while (fixture->daemon->large_bytes == 0 &&
+		       fixture->daemon->admission.connection_count > 0)
 			step(fixture);
 	}
-	while (fixture->daemon->admission.count > 0)
+	while (fixture->daemon->admission.connection_count > 0)
 		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
 	assert_int_equal(fixture->daemon->large_bytes, 0);
 }
@@ -215,12 +216,12 @@ TEST(a_crowd_locks_nobody_out, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), local, next, idle[3 * ROOM];
 
-	daemon_set_connections(fixture->daemon, ROOM);
+	daemon_set_max_connections(fixture->daemon, ROOM);
 	fixture_bank(fixture);
 	fixture_done(fixture_claim(fixture, owner, 5));
 	for (int i = 0; i < 3 * ROOM; i++)
 		idle[i] = fixture_peer(fixture);
-	assert_true(fixture->daemon->admission.count <= ROOM);
+	assert_true(fixture->daemon->admission.connection_count <= ROOM);
 	assert_true(fixture_ended(fixture, idle[0]));
 	fixture_confirm(fixture, owner);
 	local = fixture_unix(fixture);
@@ -247,7 +248,7 @@ TEST(an_identity_has_only_so_many_connections, struct fixture *fixture)
 		close(fd);
 	}
 	close(fds[0]);
-	while (fixture->daemon->admission.count > 3)
+	while (fixture->daemon->admission.connection_count > 3)
 		step(fixture);
 	fixture_peer(fixture);
 }
@@ -266,7 +267,7 @@ TEST(an_owner_that_floods_comes_after_commits, struct fixture *fixture)
 	for (; asked < 100000 && connection->has_priority; asked++)
 		fixture_confirm(fixture, fd);
 	assert_true(asked > 10);
-	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OTHERS);
+	assert_int_equal(event_get_priority(connection->readable), PRIORITY_NON_OWNERS);
 	/* A second later. */
 	connection->priority_bucket.next_ns -= 1000000000u;
 	fixture_confirm(fixture, fd);
@@ -281,7 +282,7 @@ TEST(others_get_one_message_while_owners_commit, struct fixture *fixture)
 
 	for (int i = 0; i < 3; i++)
 		fixture_ask_list(fd);
-	fixture->daemon->loop_lane.data_ns = now_ns() + 1000000000000u;
+	fixture->daemon->loop_lane.last_data_ns = now_ns() + 1000000000000u;
 	before = fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count;
 	event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
 	assert_int_equal(fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count,
@@ -320,7 +321,7 @@ TEST(owners_lock_nobody_out, struct fixture *fixture)
 	int fds[8];
 
 	fixture->daemon->phase = DAEMON_SERVING;
-	daemon_set_connections(fixture->daemon, 16);
+	daemon_set_max_connections(fixture->daemon, 16);
 	for (int i = 0; i < 7; i++) {
 		assert_true(watch_is_ready(fixture->daemon, why, sizeof(why)));
 		fds[i] = fixture_tcp(fixture);

@@ -234,7 +234,7 @@ TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for, struct fixture *fixtur
 	fixture_done(fixture_claim(fixture, fixture_tcp(fixture), 5));
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &request);
 	assert_int_equal(fixture_status(fixture, fd), STATUS(BAD_STATE));
-	assert_false(fixture->daemon->stopping);
+	assert_false(fixture->daemon->is_stopping);
 	stores_set_spill(fixture->stores, spill);
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &request);
 	reply = fixture_reply(fixture, fd);
@@ -242,7 +242,7 @@ TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for, struct fixture *fixtur
 	assert_int_equal(reply->spill->stores, 1);
 	assert_string_equal(reply->spill->directory, path);
 	fixture_done(reply);
-	assert_true(fixture->daemon->stopping);
+	assert_true(fixture->daemon->is_stopping);
 	snprintf(path, sizeof(path), "%s/spill/bank.spill", fixture->directory);
 	assert_int_equal(stat(path, &st), 0);
 	stores_set_spill(fixture->stores, NULL);

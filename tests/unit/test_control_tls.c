@@ -351,7 +351,7 @@ TEST(rules_are_for_the_name_in_the_certificate, struct fixture *fixture)
 	                       "limit cert:alice connections 1");
 	for (int i = 0; i < 3; i++)
 		half[i] = begin(fixture, alice);
-	while (fixture->daemon->admission.count < 3)
+	while (fixture->daemon->admission.connection_count < 3)
 		step(fixture);
 	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
 		assert_string_equal(at->session.identity.name, "");
@@ -491,8 +491,8 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 
 	if (!lanes_are_running(daemon))
 		return;
-	daemon_lane(daemon, 1)->data_ns = UINT64_MAX / 2;
-	daemon->others_until_ns = daemon_now_ns() + hour_ns;
+	daemon_get_lane(daemon, 1)->last_data_ns = UINT64_MAX / 2;
+	daemon->unprioritized_wait_until_ns = daemon_now_ns() + hour_ns;
 	peer = begin(fixture, alice);
 	while (!daemon->connections || daemon->connections->due != DUE_RESUME) {
 		assert_int_equal(ps_stream_handshake(&peer), 0);
@@ -501,7 +501,7 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 	assert_true(daemon->connections->hello_until_ns > daemon_now_ns() + hour_ns);
 	ps_stream_close(&peer);
 
-	daemon->others_until_ns = daemon_now_ns() + hour_ns / 100000;
+	daemon->unprioritized_wait_until_ns = daemon_now_ns() + hour_ns / 100000;
 	peer = begin(fixture, alice);
 	while (ps_stream_handshake(&peer) == 0)
 		step(fixture);
@@ -527,9 +527,9 @@ TEST(without_tls_others_cannot_connect, struct fixture *fixture)
 	}
 	assert_int_equal(fixture_listen(fixture, &loopback), 0);
 	strcpy(at.host, "0.0.0.0");
-	fixture->daemon->exposed = true;
+	fixture->daemon->allows_exposed_plaintext = true;
 	assert_int_equal(fixture_listen(fixture, &at), 0);
-	fixture->daemon->exposed = false;
+	fixture->daemon->allows_exposed_plaintext = false;
 	fixture->daemon->tls = tls;
 	assert_int_equal(fixture_listen(fixture, &at), 0);
 }

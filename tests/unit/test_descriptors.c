@@ -217,7 +217,7 @@ TEST(pieces_leave_descriptors_to_connections)
 	char name[8];
 
 	begin(&mirror);
-	memory_file_leave_descriptors(mirror.memory, 1000);
+	memory_file_leave_descriptors_to_others(mirror.memory, 1000);
 	assert_int_equal(load(&mirror), 0);
 	allow_files(60);
 	for (unsigned k = 0; k < 40; k++) {

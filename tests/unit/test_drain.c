@@ -77,29 +77,29 @@ TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same, struct desk *d)
 	real = &d->s.headers[1];
 	real->generation = 1;
 	made = *real;
-	assert_true(ps_drain_same_image(&made, real));
+	assert_true(ps_drain_is_same_image(&made, real));
 	real->promised_epoch = 5;
-	assert_false(ps_drain_same_image(&made, real));
+	assert_false(ps_drain_is_same_image(&made, real));
 	real->rewrites = 1;
 	made.promised_epoch = 5;
-	assert_false(ps_drain_same_image(&made, real));
+	assert_false(ps_drain_is_same_image(&made, real));
 	made.rewrites = 1;
-	assert_true(ps_drain_same_image(&made, real));
+	assert_true(ps_drain_is_same_image(&made, real));
 	made.boot = id_of(3);
-	assert_false(ps_drain_same_image(&made, real));
+	assert_false(ps_drain_is_same_image(&made, real));
 	made.boot = real->boot = id_of(3);
-	assert_true(ps_drain_same_image(&made, real));
+	assert_true(ps_drain_is_same_image(&made, real));
 	made.creator = (char *)(uintptr_t) "uid:7";
-	assert_false(ps_drain_same_image(&made, real));
+	assert_false(ps_drain_is_same_image(&made, real));
 	made.creator = real->creator;
 	made.image_id = image_of(0, 2);
-	assert_false(ps_drain_same_image(&made, real));
+	assert_false(ps_drain_is_same_image(&made, real));
 }
 
 static void assert_trouble(const struct desk *d, const Perseas__Header *header, const char *gone,
                            const char *words)
 {
-	const char *trouble = ps_drain_obstacle(&d->images, header, gone);
+	const char *trouble = ps_drain_explain_obstacle(&d->images, header, gone);
 
 	if (!words)
 		assert_null(trouble);
@@ -162,17 +162,17 @@ TEST(a_mirror_is_gone_when_its_owner_says_so_too, struct desk *d)
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
 	Perseas__Member *const *members = d->s.of[0].list[0];
 
-	assert_false(ps_verdict_is_live(&d->images, members[1]));
+	assert_false(ps_verdict_is_member_live(&d->images, members[1]));
 	d->status[0].live = true;
 	d->s.headers[0].promised_epoch = 1;
 	d->status[0].mirrors = &reports;
 	d->status[0].n_mirrors = 1;
 	report.address = address_of(0, 1);
 	report.state = (char *)"live";
-	assert_true(ps_verdict_is_live(&d->images, members[1]));
-	assert_false(ps_verdict_is_live(&d->images, members[2]));
+	assert_true(ps_verdict_is_member_live(&d->images, members[1]));
+	assert_false(ps_verdict_is_member_live(&d->images, members[2]));
 	report.state = (char *)"down";
-	assert_false(ps_verdict_is_live(&d->images, members[1]));
+	assert_false(ps_verdict_is_member_live(&d->images, members[1]));
 }
 
 /* The mirror may just be restarting: one look is not enough, and neither are several with an answer
@@ -224,7 +224,7 @@ TEST(a_newer_roster_is_found_wherever_it_is, struct desk *d)
 	struct ps_peers peers = { .count = 1 };
 	struct ps_fleet_daemon daemon = { .peers = &peers };
 	const struct ps_fleet fleet = { .daemons = &daemon, .count = 1 };
-	const struct ps_fleet_entry entry = { .daemon = 0, .status = &status };
+	const struct ps_fleet_image entry = { .daemon = 0, .status = &status };
 
 	strcpy(peers.addresses[0].text, "far");
 	for (unsigned i = 0; i < 3; i++)

@@ -48,9 +48,9 @@ static void step_until_size(struct fixture *fixture, const char *path, off_t siz
 /* Nothing but the checks of names counts as an event here, since there are no connections. */
 static void step_until_check(struct fixture *fixture)
 {
-	const uint64_t before = fixture->daemon->other_event_ns;
+	const uint64_t before = fixture->daemon->last_non_owner_event_ns;
 
-	for (unsigned i = 0; fixture->daemon->other_event_ns == before; i++) {
+	for (unsigned i = 0; fixture->daemon->last_non_owner_event_ns == before; i++) {
 		assert_true(i < STEPS_MAX);
 		step(fixture);
 	}

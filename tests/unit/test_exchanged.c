@@ -159,8 +159,9 @@ TEST(which_of_two_dead_members_is_where_is_not_known, struct desk *d)
 	die(d, 1);
 	look(d);
 	assert_true(ps_images_are_addresses_unclear(&d->images));
-	assert_non_null(strstr(ps_drain_obstacle(&d->images, d->images.header, address_of(0, 4)),
-	                       "it is not known which"));
+	assert_non_null(
+		strstr(ps_drain_explain_obstacle(&d->images, d->images.header, address_of(0, 4)),
+	               "it is not known which"));
 	report(d, 3, address_of(0, 4));
 	look(d);
 	assert_false(ps_images_are_addresses_unclear(&d->images));
@@ -169,7 +170,7 @@ TEST(which_of_two_dead_members_is_where_is_not_known, struct desk *d)
 	die(d, 1);
 	look(d);
 	assert_false(ps_images_are_addresses_unclear(&d->images));
-	assert_null(ps_drain_obstacle(&d->images, d->images.header, address_of(0, 1)));
+	assert_null(ps_drain_explain_obstacle(&d->images, d->images.header, address_of(0, 1)));
 }
 
 /* The owner had a session with member 1 at an address that no roster lists. Another daemon answers

@@ -118,7 +118,7 @@ TEST(files_that_are_read_late_are_warned_of_at_once, struct fixture *fixture)
 	}
 	/* Files that cannot be used leave those in use that expire. */
 	assert_int_equal(load(fixture, "year", "none"), -1);
-	daemon_check_expiry(fixture->daemon);
+	daemon_check_expiry_dates(fixture->daemon);
 	assert_int_equal(count_told(), 1);
 }
 
@@ -151,7 +151,7 @@ TEST(a_ca_and_a_list_are_warned_of, struct fixture *fixture)
 
 TEST(without_tls_nothing_is_checked, struct fixture *fixture)
 {
-	daemon_check_expiry(fixture->daemon);
+	daemon_check_expiry_dates(fixture->daemon);
 	assert_int_equal(count_told(), 0);
 	assert_false(evtimer_pending(fixture->daemon->expiry_timer, NULL));
 }

@@ -48,7 +48,7 @@ static void look_at_hosts(struct desk *d, const char *last_host)
 	}
 	d->peers.count = d->s.count;
 	d->fleet = (struct ps_fleet){ .daemons = d->daemons, .count = d->s.count };
-	ps_fleet_judge(&d->fleet);
+	ps_fleet_judge_stores(&d->fleet);
 }
 
 static void look(struct desk *d)
@@ -110,7 +110,7 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 {
 	struct ps_peers peers;
 	struct ps_images images;
-	struct ps_fleet_entry *entries;
+	struct ps_fleet_image *entries;
 	unsigned count;
 
 	d->s.told[1] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 1) };
@@ -119,7 +119,7 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	assert_int_equal(d->fleet.stores[0].losses_borne, 0);
 	assert_int_equal(d->fleet.stores[0].live, 2);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
-	entries = ps_fleet_entries(&d->fleet, &count);
+	entries = ps_fleet_list_images(&d->fleet, &count);
 	assert_int_equal(count, 2);
 	ps_fleet_fill_images(&d->fleet, entries, count, false, &peers, &images);
 	assert_int_equal(peers.count, 2);
@@ -172,7 +172,7 @@ TEST(a_store_that_a_host_takes_with_it_is_noted, struct desk *d)
 /* Two stores of one name are each judged by their own images, and the worse one comes first. */
 TEST(stores_of_one_name_are_two, struct desk *d)
 {
-	struct ps_fleet_entry *entries;
+	struct ps_fleet_image *entries;
 	unsigned count, first;
 
 	list(&d->s, 1, 0, 2, 0x3);
@@ -185,11 +185,12 @@ TEST(stores_of_one_name_are_two, struct desk *d)
 	assert_int_equal(d->fleet.stores[1].rank, PS_FLEET_HAS_FAULT);
 	for (unsigned i = 0; i < 2; i++)
 		assert_non_null(strstr(d->fleet.stores[i].trouble, "another store has this name"));
-	entries = ps_fleet_entries(&d->fleet, &count);
+	entries = ps_fleet_list_images(&d->fleet, &count);
 	assert_int_equal(count, 4);
-	first = ps_fleet_count_store_entries(entries, count);
+	first = ps_fleet_count_images_of_first_store(entries, count);
 	assert_true(first == 1 || first == 3);
-	assert_int_equal(ps_fleet_count_store_entries(entries + first, count - first), 4 - first);
+	assert_int_equal(ps_fleet_count_images_of_first_store(entries + first, count - first),
+	                 4 - first);
 	free(entries);
 	leave(d);
 }
@@ -222,7 +223,7 @@ TEST(what_is_to_be_said_is_said, struct desk *d)
 	report.done = 3;
 	report.total = 8;
 	d->fleet = (struct ps_fleet){ .daemons = d->daemons, .count = 3 };
-	ps_fleet_judge(&d->fleet);
+	ps_fleet_judge_stores(&d->fleet);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, "resyncing"));
 	assert_int_equal(d->fleet.stores[0].live, 2);
 	assert_int_equal(d->fleet.stores[0].done, 3);

@@ -67,8 +67,8 @@ TEST(what_was_not_born_is_no_part, struct owner *o)
 
 	for (unsigned round = 0; round < 2; round++) {
 		placement.head_id = ps_segment_by_name(o->p, "table")->id;
-		assert_int_equal(ps_map_placed(o->p, "table.grown.1", PAGE, &placement, &addr, NULL,
-		                               NULL),
+		assert_int_equal(ps_map_with_placement(o->p, "table.grown.1", PAGE, &placement,
+		                                       &addr, NULL, NULL),
 		                 0);
 		assert_ptr_equal(addr, table + PAGE);
 		assert_int_equal(size_of(o, "table"), PAGE);

@@ -19,7 +19,7 @@ struct desk {
 	Perseas__Handover noted[MIRRORS];
 	Perseas__Slot last[MIRRORS], first[MIRRORS];
 	struct ps_handover handover;
-	struct ps_outcome outcome;
+	struct ps_handover_outcome outcome;
 };
 
 static uint8_t owner_id[PS_ID_SIZE] = { 1, 1, 1, 1, 9 };
@@ -68,13 +68,13 @@ struct unit_fixture unit_fixture = { setup, NULL };
 
 static bool is_over(struct desk *desk)
 {
-	ps_outcome_collect(&desk->outcome, &desk->handover, &desk->images);
-	return ps_outcome_is_over(&desk->outcome, &desk->images);
+	ps_handover_outcome_collect(&desk->outcome, &desk->handover, &desk->images);
+	return ps_handover_outcome_is_final(&desk->outcome, &desk->images);
 }
 
 TEST(the_longest_times_are_told, struct desk *desk)
 {
-	const struct ps_outcome *outcome = &desk->outcome;
+	const struct ps_handover_outcome *outcome = &desk->outcome;
 
 	assert_true(is_over(desk));
 	assert_int_equal(outcome->closing_ns, 102);

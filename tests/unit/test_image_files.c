@@ -190,7 +190,7 @@ static void serve(struct place *place, struct mirror *mirror)
 	mirror->memory = memory_file_new(path, 0, true, &why);
 	if (!mirror->memory)
 		fail_msg("%s", why);
-	memory_file_set_boot(mirror->memory, boot);
+	memory_file_set_boot_id(mirror->memory, boot);
 	mirror->stores = stores_new(mirror->memory);
 	assert_int_equal(stores_load(mirror->stores, complain, NULL), 0);
 }

@@ -309,21 +309,21 @@ TEST(an_image_that_the_owner_calls_lost_is_none, struct desk *desk)
 	struct ps_verdict verdict;
 
 	ps_verdict_fill(&verdict, &desk->images);
-	assert_int_equal(ps_owner_lost_mirrors(&desk->images), 0);
+	assert_int_equal(ps_owner_lost_mirror_set(&desk->images), 0);
 	assert_int_equal(verdict.open_loss.domain, PS_DOMAIN_MACHINE);
 	set_state(reports[2], "lost");
 	ps_verdict_fill(&verdict, &desk->images);
-	assert_int_equal(ps_owner_lost_mirrors(&desk->images), 4);
+	assert_int_equal(ps_owner_lost_mirror_set(&desk->images), 4);
 	assert_true(verdict.open);
 	assert_int_equal(verdict.open_loss.domain, PS_DOMAINS);
 	assert_int_equal(verdict.open_loss.spots, 3);
-	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
+	assert_int_equal(ps_verdict_count_bearable_losses(&desk->images), 0);
 	/* A copy to it did not end. */
 	store_find(desk->o->d->mirrors[2].stores, STORE)->header->state =
 		PERSEAS__STATE__STATE_JOINING;
 	look(desk, 3);
 	set_state(reports_of(desk)[2], "lost");
-	assert_int_equal(ps_owner_lost_mirrors(&desk->images), 0);
+	assert_int_equal(ps_owner_lost_mirror_set(&desk->images), 0);
 }
 
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
@@ -351,17 +351,17 @@ TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot, struct desk *desk)
 
 	direct_keep(o->d, o->p);
 	look(desk, 3);
-	assert_int_equal(ps_images_on_owner_machine(&desk->images), 0);
+	assert_int_equal(ps_mirror_set_on_owner_machine(&desk->images), 0);
 	memcpy(o->p->env->boot_id, desk->images.told[0]->header->boot.data, PS_ID_SIZE);
 	o->p->env->has_boot_id = true;
 	o->p->upkeep.next_heartbeat_at = 0;
 	direct_keep(o->d, o->p);
 	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;
 	look(desk, 3);
-	assert_int_equal(ps_images_on_owner_machine(&desk->images), 5);
+	assert_int_equal(ps_mirror_set_on_owner_machine(&desk->images), 5);
 	owner_die(o);
 	look(desk, 3);
-	assert_int_equal(ps_images_on_owner_machine(&desk->images), 0);
+	assert_int_equal(ps_mirror_set_on_owner_machine(&desk->images), 0);
 }
 
 /* With all there the promise is kept, by an owner and without one; each loss takes one from it, and
@@ -378,15 +378,15 @@ TEST(each_loss_takes_one_from_what_is_borne, struct desk *desk)
 
 		direct_keep(o->d, o->p);
 		look(desk, cases[i].count);
-		assert_int_equal(ps_verdict_losses_promised(&desk->images), cases[i].promise);
-		assert_int_equal(ps_verdict_losses_borne(&desk->images), cases[i].promise);
-		assert_true(ps_verdict_is_whole(&desk->images));
+		assert_int_equal(ps_verdict_count_promised_losses(&desk->images), cases[i].promise);
+		assert_int_equal(ps_verdict_count_bearable_losses(&desk->images), cases[i].promise);
+		assert_true(ps_verdict_is_store_whole(&desk->images));
 		owner_die(o);
 		for (unsigned lost = 0; lost <= cases[i].promise; lost++) {
 			look(desk, cases[i].count);
-			assert_int_equal(ps_verdict_losses_borne(&desk->images),
+			assert_int_equal(ps_verdict_count_bearable_losses(&desk->images),
 			                 cases[i].promise - lost);
-			assert_int_equal(ps_verdict_is_whole(&desk->images), lost == 0);
+			assert_int_equal(ps_verdict_is_store_whole(&desk->images), lost == 0);
 			direct_crash(o->d, lost);
 		}
 	}
@@ -398,18 +398,18 @@ TEST(who_is_behind_is_not_borne_beside_another, struct desk *desk)
 {
 	Perseas__MirrorReport **reports = look_at_stale(desk);
 
-	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
-	assert_false(ps_verdict_is_whole(&desk->images));
+	assert_int_equal(ps_verdict_count_bearable_losses(&desk->images), 0);
+	assert_false(ps_verdict_is_store_whole(&desk->images));
 	set_state(reports[2], "live");
-	assert_true(ps_verdict_is_whole(&desk->images));
+	assert_true(ps_verdict_is_store_whole(&desk->images));
 	desk->images.judged.next = desk->images.judged.settled;
-	assert_false(ps_verdict_is_whole(&desk->images));
+	assert_false(ps_verdict_is_store_whole(&desk->images));
 	desk->images.judged.next = NULL;
 	desk->images.told[1] = NULL;
 	ps_images_judge(&desk->images);
-	assert_false(ps_verdict_is_whole(&desk->images));
+	assert_false(ps_verdict_is_store_whole(&desk->images));
 	/* Its owner reaches that one; who opens the store does not. */
-	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
+	assert_int_equal(ps_verdict_count_bearable_losses(&desk->images), 0);
 }
 
 /* The daemon does not answer the command, for this reason, and its owner has not noticed. */
@@ -438,8 +438,8 @@ TEST(the_word_of_an_owner_is_no_answer_of_a_mirror, struct desk *desk)
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_false(verdict.open);
 	assert_int_equal(verdict.live_but_silent, 6);
-	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
-	assert_false(ps_verdict_is_whole(&desk->images));
+	assert_int_equal(ps_verdict_count_bearable_losses(&desk->images), 0);
+	assert_false(ps_verdict_is_store_whole(&desk->images));
 	silence(desk, 2, PERSEAS_EDENIED);
 	ps_verdict_fill(&verdict, &desk->images);
 	assert_int_equal(verdict.commit, PS_CAN);
@@ -454,7 +454,7 @@ static struct ps_verdict judge_stale_and_silent(struct desk *desk)
 	look_at_stale(desk);
 	silence(desk, 1, PERSEAS_EUNREACHABLE);
 	ps_verdict_fill(&verdict, &desk->images);
-	assert_false(ps_verdict_is_whole(&desk->images));
+	assert_false(ps_verdict_is_store_whole(&desk->images));
 	return verdict;
 }
 
@@ -471,7 +471,7 @@ TEST(a_store_that_opens_may_not_be_known_to_commit, struct desk *desk)
 {
 	const struct ps_verdict verdict = judge_stale_and_silent(desk);
 
-	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
+	assert_int_equal(ps_verdict_count_bearable_losses(&desk->images), 0);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_true(verdict.open);
 }

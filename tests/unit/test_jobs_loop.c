@@ -222,7 +222,7 @@ TEST(a_claim_overtakes_a_digest_that_waits, struct fixture *fixture)
 	begin_long(fixture);
 	/* The loop takes the request of "bank" that goes on for a Digest. */
 	for (struct connection *c = fixture->daemon->connections; c; c = c->next)
-		if (c->is_running)
+		if (c->runs_as_job)
 			c->subject.course = CONTROL_HASHES;
 	fixture_greet(fixture, reader);
 	digest.store = (char *)"other";
@@ -257,7 +257,7 @@ TEST(rules_wait_for_what_is_under_way, struct fixture *fixture)
 	struct event *event = event_new(fixture->daemon->base, -1, 0, count_event, &came);
 	int owner = begin_long(fixture);
 
-	assert_true(daemon_defer_event(fixture->daemon, event));
+	assert_true(daemon_defer_event_until_no_jobs(fixture->daemon, event));
 	for (int i = 0; i < 100; i++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	assert_int_equal(came, 0);
@@ -266,7 +266,7 @@ TEST(rules_wait_for_what_is_under_way, struct fixture *fixture)
 	for (int i = 0; i < STEPS_MAX && came == 0; i++)
 		step_and_wait(fixture);
 	assert_int_equal(came, 1);
-	assert_false(daemon_defer_event(fixture->daemon, event));
+	assert_false(daemon_defer_event_until_no_jobs(fixture->daemon, event));
 	event_free(event);
 }
 
@@ -335,7 +335,7 @@ TEST(rules_that_have_an_image_copied_stop_nobody, struct fixture *fixture)
 	memory = claim_and_keep(fixture, owner);
 	slow_size = LOG_SIZE;
 	daemon_lock(fixture->daemon);
-	daemon_run_exclusive(fixture->daemon, &ruling.job);
+	daemon_run_exclusive_job(fixture->daemon, &ruling.job);
 	daemon_unlock(fixture->daemon);
 	assert_false(ruling.job.over);
 	fixture_ask_list(other);
@@ -402,7 +402,7 @@ TEST(a_spill_keeps_nobody_from_looking, struct fixture *fixture)
 	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_SPILL);
 	assert_int_equal(reply->spill->stores, 1);
 	fixture_done(reply);
-	assert_true(fixture->daemon->stopping);
+	assert_true(fixture->daemon->is_stopping);
 	assert_int_equal(spill_heap_count(spill), 1);
 	close(asker);
 	close(other);
@@ -421,7 +421,7 @@ TEST(a_spill_that_nobody_waits_for_is_taken_back, struct fixture *fixture)
 		step_and_wait(fixture);
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 0);
 	assert_int_equal(spill_heap_count(spill), 0);
-	assert_false(fixture->daemon->stopping);
+	assert_false(fixture->daemon->is_stopping);
 	fixture_done(fixture_claim(fixture, next, 2));
 	close(next);
 	stores_set_spill(fixture->stores, NULL);
@@ -506,7 +506,7 @@ TEST(a_load_stops_nobody, struct fixture *fixture)
 	stores_set_spill(load.stores, spill);
 	event_add(event, &often);
 	stood = 0;
-	daemon_run_to_end(fixture->daemon, &load.job);
+	daemon_run_job_to_end(fixture->daemon, &load.job);
 	assert_int_equal(load.loaded, 1);
 	assert_int_equal(stood, 0);
 	assert_true(atomic_load(&steps) > 1);

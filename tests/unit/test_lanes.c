@@ -140,7 +140,7 @@ static void count_links(struct fixture *fixture, unsigned counts[3])
 {
 	daemon_lock(fixture->daemon);
 	for (unsigned i = 0; i < 3; i++)
-		counts[i] = daemon_lane(fixture->daemon, i)->count;
+		counts[i] = daemon_get_lane(fixture->daemon, i)->count;
 	daemon_unlock(fixture->daemon);
 }
 
@@ -249,10 +249,10 @@ TEST(all_get_their_turn, struct fixture *fixture)
 			over = over && atomic_load(&owners[i].over);
 	} while (!over);
 	daemon_lock(fixture->daemon);
-	traffic = daemon_traffic(fixture->daemon);
+	traffic = daemon_sum_traffic(fixture->daemon);
 	daemon_unlock(fixture->daemon);
 	assert_int_equal(traffic.acknowledged_chains, OWNERS * ECHOES);
-	assert_true(traffic.bytes > OWNERS * ECHOES * sizeof(struct request_frame));
+	assert_true(traffic.received_bytes > OWNERS * ECHOES * sizeof(struct request_frame));
 	for (unsigned i = 0; i < OWNERS; i++) {
 		pthread_join(owners[i].thread, NULL);
 		assert_int_equal(owners[i].echoes, ECHOES);
@@ -289,8 +289,8 @@ TEST(floods_keep_nobody_out, struct fixture *fixture)
 static void let_others_be_ahead(struct fixture *fixture, uint64_t ns)
 {
 	daemon_lock(fixture->daemon);
-	daemon_lane(fixture->daemon, 1)->data_ns = UINT64_MAX / 2;
-	fixture->daemon->others_until_ns = daemon_now_ns() + ns;
+	daemon_get_lane(fixture->daemon, 1)->last_data_ns = UINT64_MAX / 2;
+	fixture->daemon->unprioritized_wait_until_ns = daemon_now_ns() + ns;
 	daemon_unlock(fixture->daemon);
 }
 
@@ -317,7 +317,7 @@ TEST(others_wait_for_what_they_took_beside_data, struct fixture *fixture)
 		ask_and_get(fixture, owner.control);
 	assert_true(echo(&owner, 1));
 	assert_int_equal(poll(&ready, 1, 0), 0);
-	assert_true(fixture->daemon->others_until_ns > daemon_now_ns() + hour_ns / 2);
+	assert_true(fixture->daemon->unprioritized_wait_until_ns > daemon_now_ns() + hour_ns / 2);
 	leave(&owner);
 }
 
@@ -331,7 +331,7 @@ TEST(others_get_their_part_beside_data, struct fixture *fixture)
 	fixture_greet(fixture, fd);
 	let_others_be_ahead(fixture, WAIT_NS);
 	for (unsigned i = 0; i < REQUESTS; i++) {
-		until_ns = fixture->daemon->others_until_ns;
+		until_ns = fixture->daemon->unprioritized_wait_until_ns;
 		ask_and_get(fixture, fd);
 		assert_true(until_ns < daemon_now_ns() + AHEAD_NS);
 	}
@@ -347,15 +347,15 @@ TEST(what_others_take_counts_until_it_is_too_much, struct fixture *fixture)
 
 	fixture_greet(fixture, fd);
 	let_others_be_ahead(fixture, SOME_NS);
-	daemon_lane(fixture->daemon, 1)->data_ns = 0;
-	until_ns = fixture->daemon->others_until_ns;
+	daemon_get_lane(fixture->daemon, 1)->last_data_ns = 0;
+	until_ns = fixture->daemon->unprioritized_wait_until_ns;
 	ask_and_get(fixture, fd);
-	assert_true(fixture->daemon->others_until_ns > until_ns);
+	assert_true(fixture->daemon->unprioritized_wait_until_ns > until_ns);
 	let_others_be_ahead(fixture, TOO_MUCH_NS);
-	daemon_lane(fixture->daemon, 1)->data_ns = 0;
-	until_ns = fixture->daemon->others_until_ns;
+	daemon_get_lane(fixture->daemon, 1)->last_data_ns = 0;
+	until_ns = fixture->daemon->unprioritized_wait_until_ns;
 	ask_and_get(fixture, fd);
-	assert_int_equal(fixture->daemon->others_until_ns, until_ns);
+	assert_int_equal(fixture->daemon->unprioritized_wait_until_ns, until_ns);
 }
 
 /* The loop is busy without a pause. */

@@ -23,7 +23,7 @@ static void expect(uint64_t seq, uint8_t want[SEGMENTS][SIZE])
 
 static unsigned without_record;
 
-static void check_copy(const struct ps_copy *copy)
+static void check_copy(const struct ps_live_copy *copy)
 {
 	static uint8_t want[SEGMENTS][SIZE];
 
@@ -46,20 +46,20 @@ TEST(a_copy_is_the_state_after_one_transaction)
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		static const uint64_t rings[] = { 4096, 8192, 32768, 65536, RING_MAX };
-		struct ps_copy copy;
+		struct ps_live_copy copy;
 
 		/* A large ring takes a fast owner, to be more than one look at it sees. */
 		start(seed, 1, rings[seed % 5], seed % 5 == 4 ? 1500 : 1 + seed % 60);
 		world.stopped = seed % 7 == 0;
 		unfinished += world.stopped && world.controls[0].mirror.links > 0;
-		if (ps_copy_take(&copy, &world.peers, "s")) {
+		if (ps_live_copy_take(&copy, &world.peers, "s")) {
 			assert_false(world.stopped);
 			continue;
 		}
 		copied++;
 		tries += copy.tries;
 		check_copy(&copy);
-		ps_copy_free(&copy);
+		ps_live_copy_free(&copy);
 	}
 	assert_true(copied > 300 && tries > 20 && unfinished > 20);
 	assert_true(without_record < copied / 8);
@@ -71,17 +71,17 @@ TEST(what_is_mended_meanwhile_is_no_copy)
 	unsigned copied = 0, mended = 0;
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
-		struct ps_copy copy;
+		struct ps_live_copy copy;
 
 		start(seed, 1, 65536, 1 + seed % 20);
 		world.stopped = seed % 2 == 0;
 		world.mend = 10 + seed % 60;
-		if (ps_copy_take(&copy, &world.peers, "s"))
+		if (ps_live_copy_take(&copy, &world.peers, "s"))
 			continue;
 		copied++;
 		mended += world.controls[0].mirror.rewrites > 0;
 		check_copy(&copy);
-		ps_copy_free(&copy);
+		ps_live_copy_free(&copy);
 	}
 	if (copied <= 100 || mended <= 30)
 		fail_msg("%u copied, %u of them mended meanwhile", copied, mended);
@@ -93,15 +93,15 @@ TEST(a_segment_that_is_destroyed_meanwhile_fails_no_copy)
 	unsigned before = 0, meanwhile = 0;
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
-		struct ps_copy copy;
+		struct ps_live_copy copy;
 
 		start(seed, 1, RING_MAX, 1 + seed % 20);
 		world.end = 2 + seed % 30;
-		assert_int_equal(ps_copy_take(&copy, &world.peers, "s"), PS_EXIT_OK);
+		assert_int_equal(ps_live_copy_take(&copy, &world.peers, "s"), PS_EXIT_OK);
 		before += !world.controls[0].mirror.less;
 		meanwhile += copy.header->n_segments < SEGMENTS && copy.tries > 0;
 		check_copy(&copy);
-		ps_copy_free(&copy);
+		ps_live_copy_free(&copy);
 	}
 	assert_true(before > 20 && meanwhile > 100);
 }
@@ -116,8 +116,8 @@ TEST(a_segment_that_is_dead_is_no_longer_the_same)
 	before.header = make_header(&world.controls[0].mirror);
 	after.header = make_header(&world.controls[0].mirror);
 	after.header->segments[1]->died = 5;
-	assert_true(ps_copy_is_same_image(&before, &after, 4));
-	assert_false(ps_copy_is_same_image(&before, &after, 5));
+	assert_true(ps_live_copy_is_same_image(&before, &after, 4));
+	assert_false(ps_live_copy_is_same_image(&before, &after, 5));
 	perseas__header__free_unpacked(before.header, NULL);
 	perseas__header__free_unpacked(after.header, NULL);
 }
@@ -130,9 +130,9 @@ TEST(a_segment_at_another_address_is_not_the_same)
 	start(1, 1, 4096, 0);
 	before.header = make_header(&world.controls[0].mirror);
 	after.header = make_header(&world.controls[0].mirror);
-	assert_true(ps_copy_is_same_image(&before, &after, 4));
+	assert_true(ps_live_copy_is_same_image(&before, &after, 4));
 	after.header->segments[1]->address += 4096;
-	assert_false(ps_copy_is_same_image(&before, &after, 4));
+	assert_false(ps_live_copy_is_same_image(&before, &after, 4));
 	perseas__header__free_unpacked(before.header, NULL);
 	perseas__header__free_unpacked(after.header, NULL);
 }
@@ -140,10 +140,10 @@ TEST(a_segment_at_another_address_is_not_the_same)
 /* An owner that laps the ring between any two requests. */
 TEST(a_store_that_changes_too_fast_is_refused)
 {
-	struct ps_copy copy;
+	struct ps_live_copy copy;
 
 	start(7, 1, 4096, 4000);
-	assert_int_equal(ps_copy_take(&copy, &world.peers, "s"), PS_EXIT_NO);
+	assert_int_equal(ps_live_copy_take(&copy, &world.peers, "s"), PS_EXIT_NO);
 }
 
 /* Whatever a mirror sends, nothing outside the memory is touched, and reading ends. */
@@ -152,14 +152,14 @@ TEST(a_mirror_that_lies_does_no_harm)
 	unsigned refused = 0;
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
-		struct ps_copy copy;
+		struct ps_live_copy copy;
 
 		start(seed, 1, seed % 2 ? 4096 : 65536, seed % 40);
 		world.spoil = 1 + seed % 30;
-		if (ps_copy_take(&copy, &world.peers, "s"))
+		if (ps_live_copy_take(&copy, &world.peers, "s"))
 			refused++;
 		else
-			ps_copy_free(&copy);
+			ps_live_copy_free(&copy);
 	}
 	assert_true(refused > 100);
 }

@@ -41,24 +41,24 @@ TEST(inodes_that_are_missing_are_named)
 	char why[200];
 
 	play(1 << 19, 100, 2);
-	assert_says(memory_place_advice(0, ENOSPC), "no inodes left");
-	assert_false(memory_place_usable(0, PLACE_DISK, why, sizeof(why)));
+	assert_says(memory_place_advise_on_errno(0, ENOSPC), "no inodes left");
+	assert_false(memory_place_is_usable(0, PLACE_DISK, why, sizeof(why)));
 	assert_says(why, "no inodes left");
 	play(1 << 19, 100, 3);
-	assert_null(memory_place_advice(0, ENOSPC));
-	assert_true(memory_place_usable(0, PLACE_DISK, why, sizeof(why)));
+	assert_null(memory_place_advise_on_errno(0, ENOSPC));
+	assert_true(memory_place_is_usable(0, PLACE_DISK, why, sizeof(why)));
 	/* A file system that has no number of inodes (btrfs). */
 	play(1 << 19, 0, 0);
-	assert_null(memory_place_advice(0, ENOSPC));
-	assert_true(memory_place_usable(0, PLACE_DISK, why, sizeof(why)));
+	assert_null(memory_place_advise_on_errno(0, ENOSPC));
+	assert_true(memory_place_is_usable(0, PLACE_DISK, why, sizeof(why)));
 }
 
 TEST(limits_of_the_daemon_are_named)
 {
 	play(1 << 19, 100, 0);
-	assert_says(memory_place_advice(0, EFBIG), "ulimit -f");
-	assert_says(memory_place_advice(0, EDQUOT), "quota");
-	assert_says(memory_place_advice(0, EMFILE), "ulimit -n");
-	assert_says(memory_place_advice(0, ENOMEM), "ulimit -v");
-	assert_null(memory_place_advice(0, EIO));
+	assert_says(memory_place_advise_on_errno(0, EFBIG), "ulimit -f");
+	assert_says(memory_place_advise_on_errno(0, EDQUOT), "quota");
+	assert_says(memory_place_advise_on_errno(0, EMFILE), "ulimit -n");
+	assert_says(memory_place_advise_on_errno(0, ENOMEM), "ulimit -v");
+	assert_null(memory_place_advise_on_errno(0, EIO));
 }

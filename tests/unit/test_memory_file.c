@@ -178,7 +178,7 @@ TEST(the_room_is_that_of_the_file_system_and_the_host, struct place *place)
 {
 	int fd = open(place->directory, O_RDONLY | O_DIRECTORY);
 	const char *advice;
-	uint64_t room = memory_place_room(fd, PLACE_MEMORY, &advice);
+	uint64_t room = memory_place_free_bytes(fd, PLACE_MEMORY, &advice);
 	struct statvfs fs;
 	struct sysinfo host;
 

@@ -407,11 +407,11 @@ TEST(a_path_is_one_of_the_connections, struct fixture *fixture)
 	fixture_bank(fixture);
 	fixture_make(fixture, "other");
 	claim(fixture, &alice, "bank", 5);
-	assert_int_equal(fixture->daemon->admission.count, 1);
+	assert_int_equal(fixture->daemon->admission.connection_count, 1);
 	open_path(fixture, &alice);
-	assert_int_equal(fixture->daemon->admission.count, 2);
+	assert_int_equal(fixture->daemon->admission.connection_count, 2);
 	claim(fixture, &bob, "other", 5);
-	daemon_set_connections(fixture->daemon, 3);
+	daemon_set_max_connections(fixture->daemon, 3);
 	hello = hello_of(&bob);
 	assert_int_equal(refused_with(fixture, &bob, &hello, sizeof(hello)),
 	                 PS_ANSWER_NO_RESOURCES);
@@ -419,9 +419,9 @@ TEST(a_path_is_one_of_the_connections, struct fixture *fixture)
 	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 	peer_close(&alice.peer);
 	settle(fixture);
-	assert_int_equal(fixture->daemon->admission.count, 2);
+	assert_int_equal(fixture->daemon->admission.connection_count, 2);
 	open_path(fixture, &bob);
-	assert_int_equal(fixture->daemon->admission.count, 3);
+	assert_int_equal(fixture->daemon->admission.connection_count, 3);
 }
 
 /* Three are allowed: two owners' control connections, and the path of one. */
@@ -440,7 +440,7 @@ TEST(a_path_counts_for_its_owners_identity, struct fixture *fixture)
 	assert_int_equal(refused_with(fixture, &bob, &hello, sizeof(hello)),
 	                 PS_ANSWER_NO_RESOURCES);
 	assert_int_equal(counters->connections_refused[REFUSED_LIMIT], 1);
-	assert_int_equal(fixture->daemon->admission.count, 3);
+	assert_int_equal(fixture->daemon->admission.connection_count, 3);
 	leave(&alice);
 	settle(fixture);
 	open_path(fixture, &bob);
@@ -468,6 +468,6 @@ TEST(requests_that_are_refused_are_counted, struct fixture *fixture)
 	assert_int_equal(counters->connections_refused[REFUSED_HELLO], MANY / 2);
 	assert_int_equal(fixture->daemon->refusal_log_limits[REFUSED_TOKEN].left_out,
 	                 MANY / 2 - LOG_BURST);
-	assert_int_equal(fixture->daemon->admission.count, 2);
+	assert_int_equal(fixture->daemon->admission.connection_count, 2);
 	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 }

@@ -315,7 +315,9 @@ TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, tear
 /* The daemon passes its network's options on to owners. */
 TEST_WITH(modes_are_told_to_owners, setup_bare, teardown, struct fixture *fixture)
 {
-	const struct rdma_options options = { .enabled = true, .phased = true, .flush = true };
+	const struct rdma_options options = { .enabled = true,
+		                              .phased = true,
+		                              .flush_by_read = true };
 	Perseas__Reply *reply;
 
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");

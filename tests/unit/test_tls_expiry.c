@@ -110,13 +110,13 @@ TEST(what_a_daemon_told_counts, struct rig *rig)
 	rig->list.n_expiries = 1;
 	rig->peers.replies[1] = &rig->reply;
 	add(rig, &rig->d->mirrors[1].expiries, "m1", 400 * DAY, 10 * DAY);
-	ps_peers_expiries(&rig->peers, 1, &expiries);
+	ps_peers_list_expiries(&rig->peers, 1, &expiries);
 	assert_int_equal(expiries.count, 2);
 	assert_int_equal(expiries.list[0].kind, PS_EXPIRY_CRL);
 	assert_int_equal(expiries.list[0].from_s, 0);
 	assert_says(rig, "\"kind\": \"crl\"");
 	assert_says(rig, "\"stage\": \"over\"");
-	ps_peers_expiries(&rig->peers, 0, &expiries);
+	ps_peers_list_expiries(&rig->peers, 0, &expiries);
 	assert_int_equal(expiries.count, 0);
 }
 

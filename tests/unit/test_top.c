@@ -88,7 +88,7 @@ static void live_at(struct scene *s, unsigned i)
 static const struct ps_top_change *take(struct scene *s)
 {
 	ps_latency_message(&s->latency, &s->commit);
-	ps_top_take(&s->top, &s->peers, s->now);
+	ps_top_take_look(&s->top, &s->peers, s->now);
 	assert_int_equal(s->top.fleet.store_count, 1);
 	s->store = &s->top.fleet.stores[0];
 	return s->change = &s->top.changes[0];

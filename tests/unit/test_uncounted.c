@@ -70,7 +70,7 @@ static uint64_t uncounted(const char *directory)
 	uint64_t bytes;
 
 	assert_true(fd >= 0);
-	bytes = memory_place_bytes_charged_elsewhere(fd, IMAGES);
+	bytes = memory_place_bytes_charged_to_other_cgroups(fd, IMAGES);
 	close(fd);
 	return bytes;
 }
@@ -129,7 +129,7 @@ static const char *logged_of(struct memory *memory)
 
 	assert_true(before >= 0 && file >= 0);
 	assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
-	memory_file_log_uncounted(memory);
+	memory_file_log_charged_to_other_cgroups(memory);
 	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
 	len = pread(file, text, sizeof(text) - 1, 0);
 	assert_true(len >= 0);

@@ -40,8 +40,8 @@ static int remove_unfilled(struct owner *o)
 {
 	struct ps_error error = { 0 };
 
-	return ps_unfilled_remove(direct_env(o->d), STORE, direct_list(o->d), &o->options, NULL,
-	                          &error);
+	return ps_unfilled_store_remove(direct_env(o->d), STORE, direct_list(o->d), &o->options,
+	                                NULL, &error);
 }
 
 static const Perseas__Header *header_at(struct owner *o, unsigned mirror)

@@ -43,8 +43,8 @@ static void begin_filling(struct owner *o)
 
 static int remove_unfilled(struct owner *o)
 {
-	return ps_unfilled_remove(direct_env(o->d), STORE, direct_list(o->d), &o->options, NULL,
-	                          &o->error);
+	return ps_unfilled_store_remove(direct_env(o->d), STORE, direct_list(o->d), &o->options,
+	                                NULL, &o->error);
 }
 
 /* The owner dies while mirror 1, which lost its memory, is copied to. */

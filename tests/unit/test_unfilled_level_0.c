@@ -37,8 +37,8 @@ static void begin_filling(struct owner *o, uint8_t id[PS_ID_SIZE])
 
 static int take_back(struct owner *o, const uint8_t *id)
 {
-	return ps_unfilled_remove(direct_env(o->d), STORE, direct_list(o->d), &o->options, id,
-	                          &o->error);
+	return ps_unfilled_store_remove(direct_env(o->d), STORE, direct_list(o->d), &o->options, id,
+	                                &o->error);
 }
 
 TEST(nothing_that_others_committed_is_taken_back, struct owner *o)

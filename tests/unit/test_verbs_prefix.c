@@ -165,7 +165,7 @@ TEST(every_instant_recovers_in_phases)
 /* The operator asked for flushes, over a fabric that reorders. */
 TEST(every_instant_recovers_with_flushes)
 {
-	const struct rdma_options rdma = { .enabled = true, .flush = true };
+	const struct rdma_options rdma = { .enabled = true, .flush_by_read = true };
 
 	assert_int_equal(run(&rdma, true), 0);
 }

@@ -28,7 +28,7 @@ static bool has_member_answered(const struct ps_images *images, const Perseas__M
 /* Returns true if a mirror shows the member's image and the owner does not call it lost. */
 static bool has_image(const struct ps_images *images, const Perseas__Member *member)
 {
-	const uint32_t lost = ps_owner_lost_mirrors(images);
+	const uint32_t lost = ps_owner_lost_mirror_set(images);
 
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!(lost >> i & 1) && ps_images_is_member(images, i, member))

@@ -255,12 +255,12 @@ void ps_peers_daemon_json(struct ps_json *json, const struct ps_peers *peers, un
 	ps_json_text(json, "daemon", daemon ? ps_hex_text(text, daemon) : NULL);
 }
 
-void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot)
+void ps_table_set_slot_cell(struct ps_table *table, unsigned column, const Perseas__Slot *slot)
 {
 	if (slot)
-		ps_table_cell(table, column, "%" PRIu64 ":%" PRIu64, slot->epoch, slot->seq);
+		ps_table_set_cell(table, column, "%" PRIu64 ":%" PRIu64, slot->epoch, slot->seq);
 	else
-		ps_table_cell(table, column, "-");
+		ps_table_set_cell(table, column, "-");
 }
 
 void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot)

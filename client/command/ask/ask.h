@@ -99,7 +99,7 @@ bool ps_images_tables_differ(const struct ps_images *images);
 const char *ps_state_text(Perseas__State state);
 
 /* Adds a cell with a commit slot as "epoch:seq", or "-" if slot is NULL. */
-void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot);
+void ps_table_set_slot_cell(struct ps_table *table, unsigned column, const Perseas__Slot *slot);
 
 struct ps_json;
 

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-void ps_digest_ask(struct ps_peers *peers, const char *store, const bool *ask, const uint32_t *ids,
-                   uint64_t offset, uint64_t length)
+void ps_digest_ask_mirrors(struct ps_peers *peers, const char *store, const bool *ask,
+                           const uint32_t *ids, uint64_t offset, uint64_t length)
 {
 	Perseas__DigestRequest bodies[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];

@@ -13,8 +13,8 @@
 
 /* Asks the mirrors with ask[i] set for the checksum of one piece of a segment, which has the id
  * ids[i] on mirror i. The answers are peers->replies[i]->digest. */
-void ps_digest_ask(struct ps_peers *peers, const char *store, const bool *ask, const uint32_t *ids,
-                   uint64_t offset, uint64_t length);
+void ps_digest_ask_mirrors(struct ps_peers *peers, const char *store, const bool *ask,
+                           const uint32_t *ids, uint64_t offset, uint64_t length);
 
 /* Returns the length of the piece that begins at `offset` in a segment of this size. */
 static inline uint64_t ps_digest_length(uint64_t offset, uint64_t size)

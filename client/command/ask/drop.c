@@ -4,8 +4,8 @@
 #include "drop.h"
 #include "../../../proto/control/envelope.h"
 
-void ps_drop_ask(struct ps_peers *peers, const char *store, unsigned i,
-                 const Perseas__Header *header)
+void ps_drop_ask_mirror(struct ps_peers *peers, const char *store, unsigned i,
+                        const Perseas__Header *header)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__DropRequest ask = PERSEAS__DROP_REQUEST__INIT;
@@ -21,8 +21,8 @@ void ps_drop_ask(struct ps_peers *peers, const char *store, unsigned i,
 	ps_peers_ask(peers, requests);
 }
 
-static enum ps_exit drop_each(struct ps_peers *peers, const struct ps_images *images,
-                              const char *store)
+static enum ps_exit drop_each_image(struct ps_peers *peers, const struct ps_images *images,
+                                    const char *store)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
@@ -32,7 +32,7 @@ static enum ps_exit drop_each(struct ps_peers *peers, const struct ps_images *im
 				status = ps_complain(PS_EXIT_FAILURE, "%s", images->errors[i].text);
 			continue;
 		}
-		ps_drop_ask(peers, store, i, images->told[i]->header);
+		ps_drop_ask_mirror(peers, store, i, images->told[i]->header);
 		if (!peers->replies[i])
 			status = ps_complain(PS_EXIT_FAILURE, "%s", peers->errors[i].text);
 	}
@@ -48,7 +48,7 @@ enum ps_exit ps_drop_all(const char *store, const char *mirrors,
 
 	if (status)
 		return status;
-	status = drop_each(&peers, &images, store);
+	status = drop_each_image(&peers, &images, store);
 	ps_images_close(&images, &peers);
 	return status;
 }

@@ -17,7 +17,7 @@ static const char *const risks[] = {
 
 enum { RISKS = sizeof(risks) / sizeof(risks[0]) };
 
-void ps_level_print(const struct ps_images *images)
+void ps_store_level_print(const struct ps_images *images)
 {
 	const Perseas__Roster *settled = images->judged.settled;
 
@@ -30,7 +30,7 @@ void ps_level_print(const struct ps_images *images)
 	       "that level\n");
 }
 
-void ps_level_json(struct ps_json *json, const struct ps_images *images)
+void ps_store_level_json(struct ps_json *json, const struct ps_images *images)
 {
 	const Perseas__Roster *settled = images->judged.settled;
 

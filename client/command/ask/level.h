@@ -8,7 +8,7 @@
 #include "ask.h"
 
 /* Print the level as text (nothing for a store of the highest level) or as JSON. */
-void ps_level_print(const struct ps_images *images);
-void ps_level_json(struct ps_json *json, const struct ps_images *images);
+void ps_store_level_print(const struct ps_images *images);
+void ps_store_level_json(struct ps_json *json, const struct ps_images *images);
 
 #endif

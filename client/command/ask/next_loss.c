@@ -19,7 +19,7 @@ void ps_images_fill_spots(const struct ps_images *images, struct ps_spot spots[P
 	}
 }
 
-uint32_t ps_images_on_owner_machine(const struct ps_images *images)
+uint32_t ps_mirror_set_on_owner_machine(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
@@ -116,7 +116,7 @@ void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images
 
 void ps_owner_machine_print(const struct ps_images *images)
 {
-	const uint32_t beside = ps_images_on_owner_machine(images);
+	const uint32_t beside = ps_mirror_set_on_owner_machine(images);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 	const char *host;
 

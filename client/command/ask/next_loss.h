@@ -14,7 +14,7 @@
 void ps_images_fill_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX]);
 
 /* Returns the mirrors that are known to run on the live owner's machine. */
-uint32_t ps_images_on_owner_machine(const struct ps_images *images);
+uint32_t ps_mirror_set_on_owner_machine(const struct ps_images *images);
 
 /* Prints ", on host h1 with mirrors a and b" if mirrors run on the live owner's machine. */
 void ps_owner_machine_print(const struct ps_images *images);

@@ -56,21 +56,22 @@ static void add_resync_cell(struct ps_table *table, const Perseas__MirrorReport 
 	if (resync && resync->left_ms)
 		ps_duration_text(left, resync->left_ms * 1000000);
 	if (report->total)
-		ps_table_cell(table, 3, "%s of %s (%u%%)%s%s%s", ps_size_text(done, report->done),
-		              ps_size_text(total, report->total),
-		              ps_percent(report->done, report->total), *left ? ", " : "", left,
-		              *left ? " left" : "");
+		ps_table_set_cell(table, 3, "%s of %s (%u%%)%s%s%s",
+		                  ps_size_text(done, report->done),
+		                  ps_size_text(total, report->total),
+		                  ps_percent(report->done, report->total), *left ? ", " : "", left,
+		                  *left ? " left" : "");
 	else
-		ps_table_cell(table, 3, "-");
+		ps_table_set_cell(table, 3, "-");
 }
 
 static void print_mirror(struct ps_table *table, const Perseas__MirrorReport *report)
 {
-	ps_table_cell(table, 0, "%s", report->address);
-	ps_table_cell(table, 1, "%s", report->state);
-	ps_table_cell(table, 2, "%" PRIu64, report->seq);
+	ps_table_set_cell(table, 0, "%s", report->address);
+	ps_table_set_cell(table, 1, "%s", report->state);
+	ps_table_set_cell(table, 2, "%" PRIu64, report->seq);
 	add_resync_cell(table, report);
-	ps_table_cell(table, 4, "%s", report->trouble);
+	ps_table_set_cell(table, 4, "%s", report->trouble);
 }
 
 uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status)
@@ -98,7 +99,7 @@ static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Hea
 	return false;
 }
 
-uint32_t ps_owner_lost_mirrors(const struct ps_images *images)
+uint32_t ps_owner_lost_mirror_set(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 	uint32_t lost = 0;
@@ -120,7 +121,7 @@ void ps_owner_print(const Perseas__StoreStatus *status)
 		printf("a commit has been in doubt for %.1f s: fewer than W mirrors hold it\n",
 		       (double)ps_owner_doubt_ms(status) / 1000);
 	if (status->n_mirrors) {
-		ps_table_heads(&table, "AS ITS OWNER SEES IT|STATE|SEQ|RESYNC|TROUBLE");
+		ps_table_add_heads(&table, "AS ITS OWNER SEES IT|STATE|SEQ|RESYNC|TROUBLE");
 		for (size_t k = 0; k < status->n_mirrors; k++)
 			print_mirror(&table, status->mirrors[k]);
 		printf("\n");

@@ -18,7 +18,7 @@ uint64_t ps_owner_missing_bytes(const Perseas__StoreStatus *status);
 
 /* Returns the mirrors whose image the live owner calls lost: an older copy of it was put back, so
  * it lacks commits that it acknowledged. */
-uint32_t ps_owner_lost_mirrors(const struct ps_images *images);
+uint32_t ps_owner_lost_mirror_set(const struct ps_images *images);
 
 /* Print what the live owner reported to the mirror with this status, as text or as JSON. */
 void ps_owner_print(const Perseas__StoreStatus *status);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Returns the number of a folder that is named .STORE.aside-NUMBER, or 0 for any other name. */
-static unsigned long folder_number(const char *folder, const char *store)
+static unsigned long aside_folder_number(const char *folder, const char *store)
 {
 	static const char mark[] = ".aside-";
 	const size_t length = strlen(store);
@@ -22,13 +22,13 @@ static unsigned long folder_number(const char *folder, const char *store)
 	return *end ? 0 : number;
 }
 
-static const char *newest_folder(const Perseas__ListReply *list, const char *store)
+static const char *newest_aside_folder(const Perseas__ListReply *list, const char *store)
 {
 	const char *newest = NULL;
 	unsigned long highest = 0;
 
 	for (size_t k = 0; k < list->n_set_aside; k++) {
-		const unsigned long number = folder_number(list->set_aside[k]->folder, store);
+		const unsigned long number = aside_folder_number(list->set_aside[k]->folder, store);
 
 		if (number <= highest)
 			continue;
@@ -48,7 +48,7 @@ void ps_set_aside_ask(struct ps_set_aside *aside, const struct ps_images *images
 		if (ps_peers_send(peers, i, ps_peers_list_request()))
 			aside->lists[i] = ps_peers_receive(peers, i);
 		if (aside->lists[i])
-			aside->folders[i] = newest_folder(aside->lists[i]->list, store);
+			aside->folders[i] = newest_aside_folder(aside->lists[i]->list, store);
 	}
 }
 

@@ -12,11 +12,11 @@ static void complain_of_shared_domain(const struct ps_loss *loss, const struct p
 {
 	char *text;
 	size_t size;
-	FILE *out = ps_or_exit(open_memstream(&text, &size));
+	FILE *out = ps_exit_if_null(open_memstream(&text, &size));
 
 	ps_loss_print(out, loss, images);
 	fclose(out);
-	ps_or_exit(text);
+	ps_exit_if_null(text);
 	ps_complain(PS_EXIT_OK,
 	            "%s would be lost together; perseas roster replace puts one of them elsewhere",
 	            text);

@@ -50,13 +50,13 @@ static void fill_spot(const struct ps_survey *survey, struct ps_spot *spot,
 
 /* Refuses a daemon that speaks no common version: it may have all the free memory, so it must not
  * be left out silently. */
-static enum ps_exit take_answers(struct ps_survey *survey, const struct ps_peers *peers)
+static enum ps_exit add_spots_of_answers(struct ps_survey *survey, const struct ps_peers *peers)
 {
 	for (unsigned i = 0; i < peers->count; i++) {
 		struct ps_spot *spot = &survey->spots[survey->count + i];
 
 		*spot = (struct ps_spot){ .closed = true };
-		spot->address = ps_or_exit(strdup(peers->addresses[i].text));
+		spot->address = ps_exit_if_null(strdup(peers->addresses[i].text));
 		if (peers->replies[i])
 			fill_spot(survey, spot, peers, i);
 		else if (peers->errors[i].code == PERSEAS_EVERSION)
@@ -73,12 +73,12 @@ static void grow_spots(struct ps_survey *survey, unsigned more)
 {
 	const size_t size = sizeof(*survey->spots);
 
-	survey->spots = ps_or_exit(realloc(survey->spots, (survey->count + more) * size));
+	survey->spots = ps_exit_if_null(realloc(survey->spots, (survey->count + more) * size));
 	memset(survey->spots + survey->count, 0, more * size);
 }
 
-static enum ps_exit ask_part(struct ps_survey *survey, const char *list,
-                             const struct perseas_options *options)
+static enum ps_exit ask_part_of_list(struct ps_survey *survey, const char *list,
+                                     const struct perseas_options *options)
 {
 	Perseas__HostRequest ask = PERSEAS__HOST_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(host, HOST, &ask);
@@ -89,13 +89,13 @@ static enum ps_exit ask_part(struct ps_survey *survey, const char *list,
 		return status;
 	ps_peers_ask_all(&peers, &request);
 	grow_spots(survey, peers.count);
-	status = take_answers(survey, &peers);
+	status = add_spots_of_answers(survey, &peers);
 	survey->count += peers.count;
 	ps_peers_close(&peers);
 	return status;
 }
 
-char *ps_list_cut(char *list, unsigned most)
+char *ps_list_cut_after(char *list, unsigned most)
 {
 	for (unsigned i = 0; i < most; i++, list++)
 		if (!(list = strchr(list, ',')))
@@ -116,8 +116,8 @@ enum ps_exit ps_list_check_length(const char *list)
 	return PS_EXIT_OK;
 }
 
-enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
-                            const struct perseas_options *options)
+enum ps_exit ps_survey_ask_daemons(struct ps_survey *survey, const char *mirrors,
+                                   const struct perseas_options *options)
 {
 	enum ps_exit status;
 
@@ -125,10 +125,10 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
 	status = ps_list_check_length(mirrors);
 	if (status)
 		return status;
-	survey->words = ps_or_exit(strdup(mirrors));
-	for (char *list = survey->words, *rest; list && !status; list = rest) {
-		rest = ps_list_cut(list, PS_MIRRORS_MAX);
-		status = ask_part(survey, list, options);
+	survey->list_text = ps_exit_if_null(strdup(mirrors));
+	for (char *list = survey->list_text, *rest; list && !status; list = rest) {
+		rest = ps_list_cut_after(list, PS_MIRRORS_MAX);
+		status = ask_part_of_list(survey, list, options);
 	}
 	if (!status && survey->silent_count == survey->count)
 		status = ps_complain(PS_EXIT_FAILURE, "no daemon answers");
@@ -137,8 +137,8 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
 	return status;
 }
 
-enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
-                           const struct perseas_options *options, unsigned *spot)
+enum ps_exit ps_survey_find_or_ask(struct ps_survey *survey, const char *address,
+                                   const struct perseas_options *options, unsigned *spot)
 {
 	const int found = ps_survey_find(survey, address);
 	enum ps_exit status;
@@ -148,7 +148,7 @@ enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
 		return PS_EXIT_OK;
 	}
 	*spot = survey->count;
-	status = ask_part(survey, address, options);
+	status = ask_part_of_list(survey, address, options);
 	for (unsigned i = *spot; i < survey->count; i++)
 		survey->spots[i].closed = true;
 	return status;
@@ -159,7 +159,7 @@ void ps_survey_free(struct ps_survey *survey)
 	for (unsigned i = 0; i < survey->count; i++)
 		free((char *)(uintptr_t)survey->spots[i].address);
 	free(survey->spots);
-	free(survey->words);
+	free(survey->list_text);
 	*survey = (struct ps_survey){ 0 };
 }
 

@@ -15,12 +15,13 @@ enum { PS_SURVEY_MAX = 1024 }; /* daemons of one list */
 enum ps_exit ps_list_check_length(const char *list);
 /* Ends the list, in place, after `most` addresses. Returns the rest of the list, or NULL if nothing
  * is left. */
-char *ps_list_cut(char *list, unsigned most);
+char *ps_list_cut_after(char *list, unsigned most);
 
 struct ps_survey {
 	struct ps_spot *spots; /* daemons that do not answer have closed spots */
 	unsigned count;
-	char *words; /* a copy of the list's text, into which the addresses of the spots point */
+	char *list_text;       /* a copy of the list's text, into which the addresses of the spots
+	                          point */
 	unsigned silent_count; /* daemons that did not answer */
 };
 
@@ -29,8 +30,8 @@ struct ps_survey {
  * answer. Returns PS_EXIT_FAILURE, with a sentence that names it, if a daemon speaks no common
  * version of the protocol. After an error there is nothing to free.
  */
-enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
-                            const struct perseas_options *options);
+enum ps_exit ps_survey_ask_daemons(struct ps_survey *survey, const char *mirrors,
+                                   const struct perseas_options *options);
 void ps_survey_free(struct ps_survey *survey);
 
 /* Parses the address of one mirror. Returns false for any other text: a peer's roster is not
@@ -43,7 +44,7 @@ int ps_survey_find(const struct ps_survey *survey, const char *address);
 /* Sets *spot to the index of the spot with that address. If there is none, asks the daemon and adds
  * a closed spot, which says where the daemon runs but gets no image. After an error *spot may be
  * unset. */
-enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
-                           const struct perseas_options *options, unsigned *spot);
+enum ps_exit ps_survey_find_or_ask(struct ps_survey *survey, const char *address,
+                                   const struct perseas_options *options, unsigned *spot);
 
 #endif

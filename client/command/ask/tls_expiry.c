@@ -21,14 +21,14 @@ uint64_t ps_env_clock_seconds(struct ps_env *env)
 	return env->ops->clock(env) / 1000000000;
 }
 
-void ps_env_expiries(struct ps_env *env, struct ps_expiries *expiries)
+void ps_env_list_expiries(struct ps_env *env, struct ps_expiries *expiries)
 {
 	memset(expiries, 0, sizeof(*expiries));
 	if (env->ops->expiries)
 		env->ops->expiries(env, expiries);
 }
 
-void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries)
+void ps_peers_list_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries)
 {
 	const struct ps_env_ops *ops = peers->env->ops;
 	const Perseas__Reply *reply = peers->replies[i];
@@ -43,8 +43,8 @@ void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expir
 		ps_expiries_add(expiries, &shown.list[k]);
 }
 
-static void take_if_first(struct first_expiry *first, const struct ps_expiries *expiries,
-                          const char *mirror, uint64_t now_s)
+static void take_expiry_if_first(struct first_expiry *first, const struct ps_expiries *expiries,
+                                 const char *mirror, uint64_t now_s)
 {
 	const struct ps_expiry *other = ps_expiries_most_urgent(expiries, now_s);
 	const enum ps_expiry_stage stage = other ? ps_expiry_stage(other, now_s) : PS_EXPIRY_FAR;
@@ -62,11 +62,11 @@ static struct first_expiry find_first_expiry(const struct ps_peers *peers)
 	struct first_expiry first = { 0 };
 	struct ps_expiries expiries;
 
-	ps_env_expiries(peers->env, &expiries);
-	take_if_first(&first, &expiries, NULL, now_s);
+	ps_env_list_expiries(peers->env, &expiries);
+	take_expiry_if_first(&first, &expiries, NULL, now_s);
 	for (unsigned i = 0; i < peers->count; i++) {
-		ps_peers_expiries(peers, i, &expiries);
-		take_if_first(&first, &expiries, peers->addresses[i].text, now_s);
+		ps_peers_list_expiries(peers, i, &expiries);
+		take_expiry_if_first(&first, &expiries, peers->addresses[i].text, now_s);
 	}
 	return first;
 }

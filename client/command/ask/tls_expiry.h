@@ -13,11 +13,11 @@ struct ps_json;
 uint64_t ps_env_clock_seconds(struct ps_env *env);
 
 /* Lists when the command's own TLS files expire; an empty list without TLS. */
-void ps_env_expiries(struct ps_env *env, struct ps_expiries *expiries);
+void ps_env_list_expiries(struct ps_env *env, struct ps_expiries *expiries);
 
 /* Lists when the certificates expire that mirror i presented and, if its last reply answers a List
  * request, when its daemon's TLS files expire. */
-void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries);
+void ps_peers_list_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries);
 
 /* Print which of the command's own files and of all that mirrors reported or presented expires
  * first: as a line of text, or as the JSON object "tls_expires" (null without TLS). */

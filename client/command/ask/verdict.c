@@ -26,7 +26,7 @@ static bool can_open_without(const struct ps_images *images, uint32_t lost)
 }
 
 /* Returns the peer that is this member, as a set. The set is empty if it is none of the peers. */
-static uint32_t peer_of_member(const struct ps_images *images, const Perseas__Member *member)
+static uint32_t peer_set_of_member(const struct ps_images *images, const Perseas__Member *member)
 {
 	const char *address = ps_images_address_of(images, member);
 
@@ -73,7 +73,7 @@ static bool is_member_live(const struct ps_images *images, const Perseas__StoreS
 	return report && !strcmp(report->state, "live");
 }
 
-bool ps_verdict_is_live(const struct ps_images *images, const Perseas__Member *member)
+bool ps_verdict_is_member_live(const struct ps_images *images, const Perseas__Member *member)
 {
 	const int at = ps_images_find_owner(images);
 
@@ -82,7 +82,7 @@ bool ps_verdict_is_live(const struct ps_images *images, const Perseas__Member *m
 
 /* Returns the mirrors that did not answer the command, because a daemon is stopped or a network is
  * cut. An owner counts such a mirror as live until its own time limit is over. */
-static uint32_t mirrors_silent(const struct ps_images *images)
+static uint32_t mirror_set_silent(const struct ps_images *images)
 {
 	uint32_t silent = 0;
 
@@ -96,23 +96,24 @@ static uint32_t mirrors_silent(const struct ps_images *images)
 static enum ps_can can_reach_acks(const struct ps_images *images, const Perseas__Roster *roster,
                                   const Perseas__StoreStatus *owner, uint32_t lost)
 {
-	const uint32_t silent = mirrors_silent(images);
+	const uint32_t silent = mirror_set_silent(images);
 	unsigned live = 0, heard = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
 
-		if (peer_of_member(images, member) & lost || !is_member_live(images, owner, member))
+		if (peer_set_of_member(images, member) & lost ||
+		    !is_member_live(images, owner, member))
 			continue;
 		live++;
-		heard += !(peer_of_member(images, member) & silent);
+		heard += !(peer_set_of_member(images, member) & silent);
 	}
 	if (!roster || heard >= roster->acks)
 		return PS_CAN;
 	return live >= roster->acks ? PS_CAN_UNKNOWN : PS_CAN_NOT;
 }
 
-static enum ps_can worse_of(enum ps_can one, enum ps_can other)
+static enum ps_can worse_can(enum ps_can one, enum ps_can other)
 {
 	return one < other ? one : other;
 }
@@ -128,38 +129,38 @@ static enum ps_can can_commit_without(const struct ps_images *images, uint32_t l
 		return can_open_without(images, lost) ? PS_CAN : PS_CAN_NOT;
 	if (owner->figures && owner->figures->doubt_ms)
 		return PS_CAN_NOT;
-	return worse_of(can_reach_acks(images, images->judged.settled, owner, lost),
-	                can_reach_acks(images, images->judged.next, owner, lost));
+	return worse_can(can_reach_acks(images, images->judged.settled, owner, lost),
+	                 can_reach_acks(images, images->judged.next, owner, lost));
 }
 
-static uint32_t mirrors_live_for_owner(const struct ps_images *images,
-                                       const Perseas__StoreStatus *owner,
-                                       const Perseas__Roster *roster)
+static uint32_t mirror_set_live_for_owner(const struct ps_images *images,
+                                          const Perseas__StoreStatus *owner,
+                                          const Perseas__Roster *roster)
 {
 	uint32_t live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (is_member_live(images, owner, roster->members[k]))
-			live |= peer_of_member(images, roster->members[k]);
+			live |= peer_set_of_member(images, roster->members[k]);
 	return live;
 }
 
 /* Returns the mirrors that the owner calls live and that did not answer the command. */
-static uint32_t mirrors_live_but_silent(const struct ps_images *images)
+static uint32_t mirror_set_live_but_silent(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner)
 		return 0;
-	return mirrors_silent(images) &
-	       (mirrors_live_for_owner(images, owner, images->judged.settled) |
-	        mirrors_live_for_owner(images, owner, images->judged.next));
+	return mirror_set_silent(images) &
+	       (mirror_set_live_for_owner(images, owner, images->judged.settled) |
+	        mirror_set_live_for_owner(images, owner, images->judged.next));
 }
 
 /* Returns the mirrors whose image has no files any more, so that it is lost when their daemon ends.
  */
-static uint32_t mirrors_only_in_memory(const struct ps_images *images)
+static uint32_t mirror_set_only_in_memory(const struct ps_images *images)
 {
 	uint32_t only_in_memory = 0;
 
@@ -171,24 +172,24 @@ static uint32_t mirrors_only_in_memory(const struct ps_images *images)
 
 /* Returns the mirrors whose image a restart of their daemon would lose, or which the owner calls
  * lost already. */
-static uint32_t mirrors_counted_lost(const struct ps_images *images)
+static uint32_t mirror_set_counted_lost(const struct ps_images *images)
 {
-	return mirrors_only_in_memory(images) | ps_owner_lost_mirrors(images);
+	return mirror_set_only_in_memory(images) | ps_owner_lost_mirror_set(images);
 }
 
-static bool commit_works(const void *images, uint32_t lost)
+static bool can_commit_after_loss(const void *images, uint32_t lost)
 {
 	return can_commit_without(images, lost) == PS_CAN;
 }
 
-static bool open_works(const void *images, uint32_t lost)
+static bool can_open_after_loss(const void *images, uint32_t lost)
 {
 	return can_open_without(images, lost);
 }
 
 /* Returns the mirrors of a loss that do not have to be lost together: the loss of one alone hurts.
  */
-static uint32_t single_mirrors(const struct ps_loss *loss)
+static uint32_t mirror_set_lost_alone(const struct ps_loss *loss)
 {
 	return loss->domain == PS_DOMAINS ? loss->spots : 0;
 }
@@ -196,19 +197,19 @@ static uint32_t single_mirrors(const struct ps_loss *loss)
 static void find_losses(struct ps_verdict *verdict, const struct ps_images *images)
 {
 	const unsigned count = images->peers->count;
-	const uint32_t counted_lost = mirrors_counted_lost(images);
+	const uint32_t counted_lost = mirror_set_counted_lost(images);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
 	ps_images_fill_spots(images, spots);
 	if (verdict->commit == PS_CAN) {
 		verdict->commit_loss = ps_smallest_fatal_loss(spots, count, counted_lost,
-		                                              commit_works, images);
-		verdict->single_losses |= single_mirrors(&verdict->commit_loss);
+		                                              can_commit_after_loss, images);
+		verdict->single_losses |= mirror_set_lost_alone(&verdict->commit_loss);
 	}
 	if (verdict->open) {
-		verdict->open_loss = ps_smallest_fatal_loss(spots, count, counted_lost, open_works,
-		                                            images);
-		verdict->single_losses |= single_mirrors(&verdict->open_loss);
+		verdict->open_loss = ps_smallest_fatal_loss(spots, count, counted_lost,
+		                                            can_open_after_loss, images);
+		verdict->single_losses |= mirror_set_lost_alone(&verdict->open_loss);
 	}
 }
 
@@ -216,9 +217,9 @@ void ps_verdict_fill(struct ps_verdict *verdict, const struct ps_images *images)
 {
 	*verdict = (struct ps_verdict){
 		.commit = can_commit_without(images, NO_MIRRORS),
-		.live_but_silent = mirrors_live_but_silent(images),
+		.live_but_silent = mirror_set_live_but_silent(images),
 		.open = can_open_without(images, NO_MIRRORS),
-		.only_in_memory = mirrors_only_in_memory(images),
+		.only_in_memory = mirror_set_only_in_memory(images),
 	};
 	find_losses(verdict, images);
 }
@@ -244,10 +245,10 @@ static bool is_unusable_after(const struct ps_images *images, uint32_t lost, uns
 	return false;
 }
 
-unsigned ps_verdict_losses_borne(const struct ps_images *images)
+unsigned ps_verdict_count_bearable_losses(const struct ps_images *images)
 {
-	const unsigned most = ps_verdict_losses_promised(images);
-	const uint32_t counted_lost = mirrors_counted_lost(images);
+	const unsigned most = ps_verdict_count_promised_losses(images);
+	const uint32_t counted_lost = mirror_set_counted_lost(images);
 	unsigned bears = 0;
 
 	if (!is_usable_without(images, counted_lost))
@@ -265,7 +266,7 @@ static unsigned roster_losses_promised(const Perseas__Roster *roster)
 	return quorum.members - ps_quorum_r_and_w(&quorum);
 }
 
-unsigned ps_verdict_losses_promised(const struct ps_images *images)
+unsigned ps_verdict_count_promised_losses(const struct ps_images *images)
 {
 	const struct ps_judgement *judged = &images->judged;
 	unsigned promise = judged->settled ? roster_losses_promised(judged->settled) : 0;
@@ -288,7 +289,7 @@ static bool is_up_to_date(const struct ps_images *images, const Perseas__Member 
 	return at < 0 || is_member_live(images, images->told[at], member);
 }
 
-bool ps_verdict_is_whole(const struct ps_images *images)
+bool ps_verdict_is_store_whole(const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 
@@ -305,14 +306,14 @@ static const char unfilled[] =
 
 static const char too_few_hold[] = " (too few mirrors can come to hold the newest state)";
 
-static const char *why_unfilled(const struct ps_images *images)
+static const char *explain_unfilled(const struct ps_images *images)
 {
 	return ps_images_find_owner(images) < 0
 	               ? unfilled
 	               : " (restore unfinished: a command is filling the store, wait for it)";
 }
 
-static const char *why_unknown(const struct ps_images *images)
+static const char *explain_unknown_state(const struct ps_images *images)
 {
 	if (ps_images_is_unfinished(images))
 		return unfilled;
@@ -321,7 +322,7 @@ static const char *why_unknown(const struct ps_images *images)
 	               : " (too few images are seen to know the newest state)";
 }
 
-const char *ps_verdict_why_closed(const struct ps_images *images)
+const char *ps_verdict_explain_not_openable(const struct ps_images *images)
 {
 	switch (images->judged.outlook) {
 	case PS_OUTLOOK_NOTHING:
@@ -329,13 +330,13 @@ const char *ps_verdict_why_closed(const struct ps_images *images)
 	case PS_OUTLOOK_UNFINISHED:
 		return " (its making was not finished: create it again)";
 	case PS_OUTLOOK_UNFILLED:
-		return why_unfilled(images);
+		return explain_unfilled(images);
 	case PS_OUTLOOK_AMBIGUOUS:
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_FORKED:
 		return " (the mirrors hold a fork of it, too: ask those of one of the two)";
 	case PS_OUTLOOK_BELOW_R:
-		return why_unknown(images);
+		return explain_unknown_state(images);
 	case PS_OUTLOOK_BELOW_T:
 		if (images->judged.next)
 			return " (too few images are seen to know of changes of the roster)";
@@ -382,7 +383,7 @@ static const char *can_text(enum ps_can can)
 }
 
 /* Prints the silent mirrors, and how old the owner's report is that calls them live. */
-static void print_unheard(const struct ps_verdict *verdict, const struct ps_images *images)
+static void print_live_but_silent(const struct ps_verdict *verdict, const struct ps_images *images)
 {
 	const Perseas__StoreStatus *owner = images->told[ps_images_find_owner(images)];
 
@@ -425,7 +426,7 @@ static bool is_domain_loss(const struct ps_loss *loss)
 	return !loss->is_certain || (loss->spots && loss->domain != PS_DOMAINS);
 }
 
-bool ps_verdict_is_domain_loss(const struct ps_verdict *verdict)
+bool ps_verdict_loses_whole_domain(const struct ps_verdict *verdict)
 {
 	return (verdict->commit == PS_CAN && is_domain_loss(&verdict->commit_loss)) ||
 	       (verdict->open && is_domain_loss(&verdict->open_loss));
@@ -435,8 +436,9 @@ void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *
 {
 	printf("can commit: %s", can_text(verdict->commit));
 	if (verdict->commit == PS_CAN_UNKNOWN)
-		print_unheard(verdict, images);
-	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why_closed(images));
+		print_live_but_silent(verdict, images);
+	printf("; can open: %s%s", verdict->open ? "yes" : "no",
+	       ps_verdict_explain_not_openable(images));
 	if (verdict->commit == PS_CAN || verdict->open) {
 		printf("; ");
 		ps_verdict_print_losses(stdout, verdict, images);

@@ -34,10 +34,10 @@ void ps_verdict_fill(struct ps_verdict *verdict, const struct ps_images *images)
 /* Returns how many mirrors, in the worst case, can be lost before a commit or an open fails; 0 if
  * either fails now. Images that a restart would lose, or that the owner calls lost, count as lost.
  */
-unsigned ps_verdict_losses_borne(const struct ps_images *images);
+unsigned ps_verdict_count_bearable_losses(const struct ps_images *images);
 /* Returns how many mirrors can be lost, in the worst case, while every member of the rosters in
  * force is up to date. */
-unsigned ps_verdict_losses_promised(const struct ps_images *images);
+unsigned ps_verdict_count_promised_losses(const struct ps_images *images);
 
 /* Returns the owner's report about the member, or NULL. */
 const Perseas__MirrorReport *ps_verdict_find_report(const struct ps_images *images,
@@ -45,14 +45,14 @@ const Perseas__MirrorReport *ps_verdict_find_report(const struct ps_images *imag
                                                     const Perseas__Member *member);
 
 /* Returns true if the store has an owner that calls the member live. */
-bool ps_verdict_is_live(const struct ps_images *images, const Perseas__Member *member);
+bool ps_verdict_is_member_live(const struct ps_images *images, const Perseas__Member *member);
 
 /* Returns true if the roster is settled and each member has a whole image, which the owner, if any,
  * calls live. */
-bool ps_verdict_is_whole(const struct ps_images *images);
+bool ps_verdict_is_store_whole(const struct ps_images *images);
 
 /* Returns " (reason)" if the store cannot be opened, else "". */
-const char *ps_verdict_why_closed(const struct ps_images *images);
+const char *ps_verdict_explain_not_openable(const struct ps_images *images);
 
 /* Adds a boolean with this key to the current object, or null for PS_CAN_UNKNOWN. */
 void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
@@ -64,7 +64,7 @@ void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
 
 /* Returns true if the smallest loss that hurts is several mirrors of one domain, or is not known.
  */
-bool ps_verdict_is_domain_loss(const struct ps_verdict *verdict);
+bool ps_verdict_loses_whole_domain(const struct ps_verdict *verdict);
 
 /* Print the verdict as the first lines of perseas status, or as members of a JSON object. */
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *images);

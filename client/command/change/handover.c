@@ -27,7 +27,7 @@ static void add_last_seq(struct last_seqs *last_seqs, uint64_t seq)
 }
 
 /* Adds one mirror's record of the handover to the outcome. */
-static void add_record(struct ps_outcome *outcome, struct last_seqs *last_seqs,
+static void add_record(struct ps_handover_outcome *outcome, struct last_seqs *last_seqs,
                        const Perseas__Handover *handover)
 {
 	outcome->known_count++;
@@ -50,7 +50,7 @@ static void add_record(struct ps_outcome *outcome, struct last_seqs *last_seqs,
 
 /* Counts lost and doubtful transactions. What W mirrors held at the old owner's end was, or may
  * have been, acknowledged; what fewer held was in doubt. */
-static void count_losses(struct ps_outcome *outcome, const struct last_seqs *last_seqs,
+static void count_losses(struct ps_handover_outcome *outcome, const struct last_seqs *last_seqs,
                          unsigned acks)
 {
 	uint64_t held;
@@ -62,14 +62,14 @@ static void count_losses(struct ps_outcome *outcome, const struct last_seqs *las
 	outcome->lost = outcome->opened_count && held > outcome->seq ? held - outcome->seq : 0;
 }
 
-void ps_outcome_collect(struct ps_outcome *outcome, const struct ps_handover *handover,
-                        const struct ps_images *images)
+void ps_handover_outcome_collect(struct ps_handover_outcome *outcome,
+                                 const struct ps_handover *handover, const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	const int owner = ps_images_find_owner(images);
 	struct last_seqs last_seqs = { .count = 0 };
 
-	*outcome = (struct ps_outcome){ .released = true, .epoch = handover->epoch };
+	*outcome = (struct ps_handover_outcome){ .released = true, .epoch = handover->epoch };
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *status = images->told[i];
 
@@ -87,7 +87,8 @@ void ps_outcome_collect(struct ps_outcome *outcome, const struct ps_handover *ha
 	outcome->address = images->told[owner]->owner_address;
 }
 
-bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_images *images)
+bool ps_handover_outcome_is_final(const struct ps_handover_outcome *outcome,
+                                  const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 

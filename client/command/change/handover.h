@@ -16,7 +16,7 @@ struct ps_handover {
 
 /* What the mirrors recorded of a handover. "Next owner" is the one after the owner that was asked.
  */
-struct ps_outcome {
+struct ps_handover_outcome {
 	unsigned known_count;  /* mirrors that have a record of the handover */
 	unsigned ended_count;  /* mirrors that saw the old owner's session end */
 	unsigned opened_count; /* mirrors that saw the next owner have the store open */
@@ -35,11 +35,13 @@ struct ps_outcome {
 };
 
 /* Fills in the outcome from the records in the images. */
-void ps_outcome_collect(struct ps_outcome *outcome, const struct ps_handover *handover,
-                        const struct ps_images *images);
+void ps_handover_outcome_collect(struct ps_handover_outcome *outcome,
+                                 const struct ps_handover *handover,
+                                 const struct ps_images *images);
 
 /* Returns true if W mirrors have seen the next owner open the store, or all mirrors that still know
  * of the handover have. A mirror that was restarted does not know of it. */
-bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_images *images);
+bool ps_handover_outcome_is_final(const struct ps_handover_outcome *outcome,
+                                  const struct ps_images *images);
 
 #endif

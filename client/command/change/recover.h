@@ -12,11 +12,11 @@
 enum ps_exit ps_recover_to_files_check(const struct ps_args *args);
 enum ps_exit ps_recover_onto_mirrors_check(const struct ps_args *args);
 
-/* Writes each segment, and then the manifest, to files in args->to: all of them or none. */
+/* Writes each segment, and then the manifest, to files in args->to_path: all of them or none. */
 enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p);
 
-/* Makes the store again on the mirrors of args->onto and compares them. Unmaps the segments of p
- * that it mapped. */
+/* Makes the store again on the mirrors of args->onto_mirrors and compares them. Unmaps the segments
+ * of p that it mapped. */
 enum ps_exit ps_recover_onto_mirrors(const struct ps_args *args, perseas_t *p);
 
 struct ps_json;

@@ -18,7 +18,7 @@
 
 static const char *new_store_name(const struct ps_args *args)
 {
-	return args->as ? args->as : args->store;
+	return args->new_store_name ? args->new_store_name : args->store;
 }
 
 /* --- checks --- */
@@ -28,7 +28,7 @@ static struct ps_remake describe_new_store(const struct ps_args *args, uint64_t 
 {
 	struct ps_remake remake = {
 		.store = new_store_name(args),
-		.mirrors = args->onto,
+		.mirrors = args->onto_mirrors,
 		.options = args->options,
 		.quiet = args->json,
 		.hint = "give the new one another name with --as",
@@ -118,12 +118,12 @@ static void print_remade(const struct ps_args *args, perseas_t *from, const stru
 		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
 		       "…)\n",
 		       args->store, opened.state_epoch, opened.state_seq, new_store_name(args),
-		       args->onto, new_store_name(args), args->onto);
+		       args->onto_mirrors, new_store_name(args), args->onto_mirrors);
 		return;
 	}
 	ps_recover_json(&json, args, from);
 	ps_json_text(&json, "as", new_store_name(args));
-	ps_json_list(&json, "onto", args->onto);
+	ps_json_list(&json, "onto", args->onto_mirrors);
 	ps_json_number(&json, "alike", to->equal_mirrors);
 	ps_json_end(&json, '}');
 }
@@ -137,7 +137,7 @@ static enum ps_exit fill_store(const struct ps_args *args, perseas_t *from, stru
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
 		print_remade(args, from, to);
 	else
-		ps_remake_take_back(to);
+		ps_remake_delete_unfilled(to);
 	return status;
 }
 
@@ -158,6 +158,6 @@ enum ps_exit ps_recover_onto_mirrors(const struct ps_args *args, perseas_t *from
 		status = fill_store(args, from, &remake);
 	ps_remake_close(&remake);
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
-		ps_shared_hosts_warn(new_store_name(args), args->onto, &args->options);
+		ps_shared_hosts_warn(new_store_name(args), args->onto_mirrors, &args->options);
 	return status;
 }

@@ -186,12 +186,12 @@ enum ps_exit ps_recover_to_files_check(const struct ps_args *args)
 
 	if (status)
 		return status;
-	status = images.have ? open_directory(args->to, &dir)
+	status = images.have ? open_directory(args->to_path, &dir)
 	                     : ps_images_complain_absent(&images, args->store);
 	if (!status) {
-		status = remove_remains(dir, args->to);
+		status = remove_remains(dir, args->to_path);
 		if (!status)
-			status = check_files_free(&images, dir, args->to);
+			status = check_files_free(&images, dir, args->to_path);
 		close(dir);
 	}
 	ps_images_close(&images, &peers);
@@ -297,7 +297,7 @@ static enum ps_exit write_manifest(const struct export *export, const struct ps_
 	fd = openat(export->folder, MANIFEST, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return export_failed(export, MANIFEST, "cannot be made");
-	out = ps_or_exit(fdopen(fd, "w"));
+	out = ps_exit_if_null(fdopen(fd, "w"));
 	manifest_json(out, export, args, p);
 	/* Checks each step: fflush reports nothing for bytes whose write failed before. */
 	if (fflush(out) || ferror(out) || fsync(fd))
@@ -352,7 +352,7 @@ static enum ps_exit export_name_files(struct export *export)
 }
 
 /* Removes the files of an export that failed, except those in the folder. */
-static void export_take_back(const struct export *export)
+static void export_delete_files(const struct export *export)
 {
 	for (unsigned i = 0; i < export->open; i++) {
 		const struct file *file = &export->files[i];
@@ -378,24 +378,24 @@ static void export_print(const struct export *export, const struct ps_args *args
 
 	if (!args->json) {
 		printf("%u segment%s of store '%s' written to %s, described by %s/%s\n",
-		       export->count, ps_plural(export->count), args->store, args->to, args->to,
-		       MANIFEST);
+		       export->count, ps_plural(export->count), args->store, args->to_path,
+		       args->to_path, MANIFEST);
 		return;
 	}
 	ps_recover_json(&json, args, p);
-	ps_json_text(&json, "to", args->to);
+	ps_json_text(&json, "to", args->to_path);
 	ps_json_number(&json, "segments", export->count);
 	ps_json_end(&json, '}');
 }
 
 enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 {
-	struct export export = { .path = args->to, .folder = -1 };
-	enum ps_exit status = open_directory(args->to, &export.dir);
+	struct export export = { .path = args->to_path, .folder = -1 };
+	enum ps_exit status = open_directory(args->to_path, &export.dir);
 
 	if (status)
 		return status;
-	ps_file_begin();
+	ps_file_catch_write_signals();
 	status = export_collect(&export, p);
 	if (!status)
 		status = write_files(&export, p);
@@ -410,7 +410,7 @@ enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 		unlinkat(export.dir, MANIFEST, 0);
 	}
 	if (status)
-		export_take_back(&export);
+		export_delete_files(&export);
 	else
 		export_print(&export, args, p);
 	export_close(&export);

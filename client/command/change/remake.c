@@ -13,8 +13,8 @@
 
 /* --- checks --- */
 
-static enum ps_exit complain_taken(const struct ps_remake *remake, const char *address,
-                                   const Perseas__Header *header)
+static enum ps_exit complain_name_taken(const struct ps_remake *remake, const char *address,
+                                        const Perseas__Header *header)
 {
 	if (header->n_segments)
 		return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s", address,
@@ -46,8 +46,8 @@ static enum ps_exit check_name_free(const struct ps_images *images, const struct
 	for (unsigned i = 0; i < peers->count; i++) {
 		if (images->told[i] &&
 		    images->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
-			return complain_taken(remake, peers->addresses[i].text,
-			                      images->told[i]->header);
+			return complain_name_taken(remake, peers->addresses[i].text,
+			                           images->told[i]->header);
 		if (!images->told[i] && images->errors[i].code != PERSEAS_ENOSTORE)
 			return ps_complain(ps_exit_of_code(images->errors[i].code),
 			                   "making a store "
@@ -63,7 +63,7 @@ static enum ps_exit check_name_free(const struct ps_images *images, const struct
 /* Checks that this client may own the new store: a client that may only create stores could neither
  * fill nor remove it. Sends Claims with a random store id. A mirror checks the rights first, and
  * grants no claim of a store that it does not have. */
-static enum ps_exit check_rights(struct ps_peers *peers, const struct ps_remake *remake)
+static enum ps_exit check_may_own_store(struct ps_peers *peers, const struct ps_remake *remake)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(claim, CLAIM, &claim);
@@ -106,7 +106,7 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 	if (!status)
 		status = ps_peers_check_routes(&peers, remake->store);
 	if (!status)
-		status = check_rights(&peers, remake);
+		status = check_may_own_store(&peers, remake);
 	ps_images_close(&images, &peers);
 	return status;
 }
@@ -119,7 +119,7 @@ void ps_remake_close(struct ps_remake *remake)
 	remake->p = NULL;
 }
 
-void ps_remake_take_back(struct ps_remake *remake)
+void ps_remake_delete_unfilled(struct ps_remake *remake)
 {
 	static const uint8_t none[PS_ID_SIZE];
 	enum ps_exit status;
@@ -143,7 +143,7 @@ void ps_remake_take_back(struct ps_remake *remake)
 /* --- making --- */
 
 /* Creates and opens a store without segments, which no transaction fills. */
-static enum ps_exit make_empty(struct ps_remake *remake)
+static enum ps_exit create_empty_store(struct ps_remake *remake)
 {
 	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
 
@@ -153,7 +153,7 @@ static enum ps_exit make_empty(struct ps_remake *remake)
 }
 
 /* Creates and opens a store that the command's first transaction fills. */
-static enum ps_exit make_filling(struct ps_remake *remake)
+static enum ps_exit create_store_to_fill(struct ps_remake *remake)
 {
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(&remake->options, &error);
@@ -166,10 +166,11 @@ static enum ps_exit make_filling(struct ps_remake *remake)
 
 enum ps_exit ps_remake_begin(struct ps_remake *remake)
 {
-	const enum ps_exit status = remake->segments ? make_filling(remake) : make_empty(remake);
+	const enum ps_exit status = remake->segments ? create_store_to_fill(remake)
+	                                             : create_empty_store(remake);
 
 	if (status)
-		ps_remake_take_back(remake);
+		ps_remake_delete_unfilled(remake);
 	return status;
 }
 
@@ -236,7 +237,7 @@ static void compare_segment(struct comparison *c, const char *store,
 	for (uint64_t offset = 0; offset < segment->size;) {
 		uint64_t length = ps_digest_length(offset, segment->size);
 
-		ps_digest_ask(&c->peers, store, c->good, ids, offset, length);
+		ps_digest_ask_mirrors(&c->peers, store, c->good, ids, offset, length);
 		compare_piece(c, segment, offset, length);
 		offset += length;
 		ps_bar_show("comparing", offset, segment->size);

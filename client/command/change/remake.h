@@ -46,6 +46,6 @@ void ps_remake_close(struct ps_remake *remake);
 
 /* Closes the store, and deletes it from its mirrors if no mirror has the transaction that fills it.
  * Complains if that is not possible. */
-void ps_remake_take_back(struct ps_remake *remake);
+void ps_remake_delete_unfilled(struct ps_remake *remake);
 
 #endif

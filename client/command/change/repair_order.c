@@ -37,7 +37,7 @@ static const Perseas__StoreStatus *live_status(const struct repair *repair,
 /* Gives the order to a mirror that can pass it to the owner. The owner breaks the session of each
  * mirror that it repairs, so the same order may go to several mirrors: the owner carries it out
  * once. */
-static enum ps_exit give_order(struct repair *repair, const struct ps_images *images)
+static enum ps_exit send_order(struct repair *repair, const struct ps_images *images)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
@@ -66,7 +66,7 @@ static enum ps_exit give_order(struct repair *repair, const struct ps_images *im
 }
 
 /* Prints progress or the result. Returns the exit status of a result. */
-static enum ps_exit take_result(struct repair *repair, const Perseas__OrderResult *result)
+static enum ps_exit report_order_result(struct repair *repair, const Perseas__OrderResult *result)
 {
 	if (result->done && result->code)
 		return ps_complain(ps_exit_of_code(result->code), "%s", result->text);
@@ -78,7 +78,7 @@ static enum ps_exit take_result(struct repair *repair, const Perseas__OrderResul
 
 /* Asks the mirrors once, and gives the order to another mirror if the last one lost it. Sets *over
  * when the status is known. */
-static enum ps_exit look_at_order(struct repair *repair, bool *over)
+static enum ps_exit check_order(struct repair *repair, bool *over)
 {
 	const Perseas__StoreStatus *told;
 	struct ps_images images;
@@ -88,16 +88,16 @@ static enum ps_exit look_at_order(struct repair *repair, bool *over)
 	told = live_status(repair, &images, repair->at);
 	if (told && told->result && ps_id_equal(told->result->id, repair->id)) {
 		*over = told->result->done;
-		status = take_result(repair, told->result);
+		status = report_order_result(repair, told->result);
 	} else if (!told || !told->order || !ps_id_equal(told->order->id, repair->id)) {
-		status = give_order(repair, &images);
+		status = send_order(repair, &images);
 		*over = status != PS_EXIT_OK;
 	}
 	ps_images_free(&images);
 	return status;
 }
 
-static enum ps_exit follow_order(struct repair *repair)
+static enum ps_exit await_order_result(struct repair *repair)
 {
 	struct ps_env *env = repair->peers.env;
 	const uint64_t until_ns = env->ops->now(env) + (uint64_t)repair->args->wait_ms * 1000000;
@@ -106,7 +106,7 @@ static enum ps_exit follow_order(struct repair *repair)
 	ps_stop_catch();
 	/* The first look gives the order, so that the owner goes on when the time is over. */
 	do {
-		const enum ps_exit status = look_at_order(repair, &over);
+		const enum ps_exit status = check_order(repair, &over);
 
 		if (over)
 			return status;
@@ -131,7 +131,7 @@ enum ps_exit ps_repair_by_owner(const struct ps_args *args, bool differ)
 	if (owner >= 0) {
 		memcpy(repair.owner, images.told[owner]->header->promised_owner.data, PS_ID_SIZE);
 		repair.peers.env->ops->random(repair.peers.env, repair.id, PS_ID_SIZE);
-		status = follow_order(&repair);
+		status = await_order_result(&repair);
 	} else if (differ) {
 		status = ps_complain(
 			PS_EXIT_NO,

@@ -26,7 +26,7 @@ const char *ps_roster_new_address(const struct ps_args *args);
 /* Prints which change is about to be made. If the list of mirrors comes from the environment, a
  * command line with a word too few is valid, and names other mirrors than were meant. Prints
  * nothing if no mirror joins or leaves. */
-void ps_roster_announce(const struct ps_args *args);
+void ps_roster_announce_change(const struct ps_args *args);
 
 /* The number of mirrors, and W, before and after a change of the roster. All 0: not known. */
 struct ps_roster_sizes {
@@ -35,8 +35,8 @@ struct ps_roster_sizes {
 };
 
 /* Prints that the change was made. told: the sentence of the store's owner about it, or "". */
-void ps_roster_print_done(const struct ps_args *args, const char *told,
-                          const struct ps_roster_sizes *sizes);
+void ps_roster_print_change_done(const struct ps_args *args, const char *told,
+                                 const struct ps_roster_sizes *sizes);
 
 /* The following functions are in roster_done.c. */
 
@@ -59,7 +59,7 @@ enum ps_exit ps_roster_report_refused(const struct ps_args *args, int code, cons
 /* The following functions are in roster_sizes.c. */
 
 /* Returns true if the roster lists a mirror at this address, as written or as owners reach it. */
-bool ps_roster_lists(const Perseas__Roster *roster, const char *text);
+bool ps_roster_lists_address(const Perseas__Roster *roster, const char *text);
 
 /* Returns the member at this address, or NULL. The address in the roster counts, too, if no peer
  * has it: a list may have another name of the mirror. */
@@ -74,12 +74,12 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 
 /* Implements --dry-run: prints the sizes (W, R) that the change would give by this version's rule,
  * or why it would be refused. */
-enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args);
+enum ps_exit ps_roster_preview_change(const struct ps_images *images, const struct ps_args *args);
 
 /* Complains about a change that would be refused, before the command claims a store without an
  * owner. Asks no mirror. Finds nothing while too few images are seen or another change is not
  * settled: then the open refuses. */
-enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_args *args);
+enum ps_exit ps_roster_check_change(const struct ps_images *images, const struct ps_args *args);
 
 /* Sends the change to the live owner and follows it for at most args->wait_ms. Returns
  * PS_EXIT_PARTLY if a signal stopped it first. */

@@ -25,7 +25,7 @@ const char *ps_roster_new_address(const struct ps_args *args)
 	               : args->members[args->action->members - 1].text;
 }
 
-void ps_roster_announce(const struct ps_args *args)
+void ps_roster_announce_change(const struct ps_args *args)
 {
 	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
 
@@ -35,8 +35,8 @@ void ps_roster_announce(const struct ps_args *args)
 		            new ? (old ? ", NEW " : " NEW ") : "", new ? new : "", args->mirrors);
 }
 
-void ps_roster_print_done(const struct ps_args *args, const char *told,
-                          const struct ps_roster_sizes *sizes)
+void ps_roster_print_change_done(const struct ps_args *args, const char *told,
+                                 const struct ps_roster_sizes *sizes)
 {
 	if (args->quiet)
 		return;
@@ -75,13 +75,13 @@ static void print_done(const struct ps_args *args, const struct ps_opened *befor
 
 	ps_opened_read(p, &after);
 	if (ps_roster_is_cancel(args))
-		ps_roster_print_done(args,
-		                     "the change is taken back: the roster is as it was before",
-		                     &untold);
+		ps_roster_print_change_done(
+			args, "the change is taken back: the roster is as it was before", &untold);
 	else
-		ps_roster_print_done(args, "",
-		                     &(struct ps_roster_sizes){ before->members, before->acks,
-		                                                after.members, after.acks });
+		ps_roster_print_change_done(args, "",
+		                            &(struct ps_roster_sizes){ before->members,
+		                                                       before->acks, after.members,
+		                                                       after.acks });
 }
 
 enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
@@ -92,14 +92,14 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 		.address = ps_roster_old_address(args),
 		.with = ps_roster_new_address(args),
 		.acks = args->options.acks,
-		.gone = args->gone,
+		.gone = args->is_gone_for_good,
 	};
 	enum ps_exit status = PS_EXIT_OK;
 	struct ps_opened before;
 	perseas_t *p;
 	int rc;
 
-	ps_roster_announce(args);
+	ps_roster_announce_change(args);
 	ps_stop_catch();
 	/* The open itself withdraws a change that an owner left unfinished. */
 	if (ps_roster_is_cancel(args))

@@ -15,7 +15,7 @@ bool ps_roster_shows_change(const struct ps_images *images, const struct ps_args
 		return roster && roster->level > 0;
 	return roster && !images->judged.next && (old || new) &&
 	       !(old && ps_roster_member_seen_at(images, old)) &&
-	       !(new && !ps_roster_lists(roster, new)) &&
+	       !(new && !ps_roster_lists_address(roster, new)) &&
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
@@ -63,7 +63,7 @@ void ps_roster_print_nothing_to_do(const struct ps_images *images, const struct 
 	for (size_t k = 0; k < roster->n_members && used < sizeof(text); k++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", k ? "," : "",
 		                         roster->members[k]->address);
-	ps_roster_print_done(args, text, &unchanged);
+	ps_roster_print_change_done(args, text, &unchanged);
 }
 
 static bool was_change_made_before(const struct ps_args *args)

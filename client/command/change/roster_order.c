@@ -14,7 +14,8 @@ enum { LOOK_MS = 100 }; /* pause between two looks at an order */
 static const struct ps_roster_sizes unknown_sizes;
 
 /* Returns true if the change removes mirror i from the roster. */
-static bool mirror_leaves(const struct ps_images *images, unsigned i, const struct ps_args *args)
+static bool does_mirror_leave(const struct ps_images *images, unsigned i,
+                              const struct ps_args *args)
 {
 	const char *old = ps_roster_old_address(args);
 	const Perseas__Member *member = old ? ps_roster_member_seen_at(images, old) : NULL;
@@ -38,7 +39,7 @@ static int find_messenger(const struct ps_images *images, const struct ps_args *
 
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (has_live_session(images, i, owner) &&
-		    (found < 0 || mirror_leaves(images, (unsigned)found, args)))
+		    (found < 0 || does_mirror_leave(images, (unsigned)found, args)))
 			found = (int)i;
 	return found;
 }
@@ -54,7 +55,7 @@ struct wait {
 	enum ps_exit status;
 };
 
-static enum ps_exit give_order(struct ps_peers *peers, const struct ps_args *args,
+static enum ps_exit send_order(struct ps_peers *peers, const struct ps_args *args,
                                struct wait *wait)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
@@ -70,7 +71,7 @@ static enum ps_exit give_order(struct ps_peers *peers, const struct ps_args *arg
 	order.address = (char *)(ps_roster_old_address(args) ? ps_roster_old_address(args) : "");
 	order.with = (char *)(ps_roster_new_address(args) ? ps_roster_new_address(args) : "");
 	order.acks = args->options.acks;
-	order.gone = args->gone;
+	order.gone = args->is_gone_for_good;
 	ask.store = (char *)args->store;
 	ask.order = &order;
 	requests[i] = &request;
@@ -91,21 +92,21 @@ static enum ps_exit report_cancel(const Perseas__OrderResult *result, bool found
 		                   result->text);
 	if (result->code == PERSEAS_EINVAL && !found)
 		return ps_roster_report_refused(args, result->code, result->text);
-	ps_roster_print_done(args,
-	                     result->code == PERSEAS_EINVAL
-	                             ? "the change is taken back: its owner had not begun it"
-	                             : result->text,
-	                     &unknown_sizes);
+	ps_roster_print_change_done(args,
+	                            result->code == PERSEAS_EINVAL
+	                                    ? "the change is taken back: its owner had not begun it"
+	                                    : result->text,
+	                            &unknown_sizes);
 	return PS_EXIT_OK;
 }
 
 /* Prints that the change was made. */
-static void print_made(const Perseas__OrderResult *result, const struct ps_args *args)
+static void print_change_made(const Perseas__OrderResult *result, const struct ps_args *args)
 {
 	const struct ps_roster_sizes sizes = { result->members_before, result->acks_before,
 		                               result->members, result->acks };
 
-	ps_roster_print_done(args, result->text, &sizes);
+	ps_roster_print_change_done(args, result->text, &sizes);
 	if (!result->members && args->action->members && !args->options.acks && !args->quiet)
 		ps_announce(
 			args->json,
@@ -115,8 +116,8 @@ static void print_made(const Perseas__OrderResult *result, const struct ps_args 
 }
 
 /* Prints progress, or the result of a change or cancel. */
-static void take_result(struct wait *wait, const Perseas__OrderResult *result,
-                        const struct ps_args *args)
+static void report_order_result(struct wait *wait, const Perseas__OrderResult *result,
+                                const struct ps_args *args)
 {
 	if (strcmp(wait->told, result->text) != 0 && !result->done && !args->json && !args->quiet)
 		printf("%s\n", result->text);
@@ -128,7 +129,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	else if (result->done && result->code)
 		wait->status = ps_roster_report_refused(args, result->code, result->text);
 	else if (result->done)
-		print_made(result, args);
+		print_change_made(result, args);
 }
 
 static const Perseas__OrderResult *find_result(const struct ps_images *images,
@@ -153,7 +154,7 @@ static void end_without_owner(const struct ps_images *images, const struct ps_ar
 {
 	wait->over = true;
 	if (ps_roster_shows_change(images, args)) {
-		ps_roster_print_done(args, "", &unknown_sizes);
+		ps_roster_print_change_done(args, "", &unknown_sizes);
 		return;
 	}
 	wait->status = ps_complain(
@@ -167,7 +168,7 @@ static void end_without_owner(const struct ps_images *images, const struct ps_ar
 
 /* Asks once. If the owner lost the mirror that passes the order, another mirror gets the same
  * order; an owner carries it out once. */
-static void look_at_order(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
+static void check_order(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
 {
 	const Perseas__OrderResult *result;
 	struct ps_images images;
@@ -177,25 +178,25 @@ static void look_at_order(struct ps_peers *peers, const struct ps_args *args, st
 	result = find_result(&images, wait);
 	now = find_messenger(&images, args, wait->owner);
 	if (result) {
-		take_result(wait, result, args);
+		report_order_result(wait, result, args);
 	} else if (now < 0) {
 		end_without_owner(&images, args, wait);
 	} else if (!is_pending(&images, wait)) {
 		wait->at = (unsigned)now;
-		wait->status = give_order(peers, args, wait);
+		wait->status = send_order(peers, args, wait);
 		wait->over = wait->status != PS_EXIT_OK;
 	}
 	ps_images_free(&images);
 }
 
 /* Looks at the order until it has ended, the time limit is over, or a signal says to stop. */
-static enum ps_exit follow_order(struct ps_peers *peers, const struct ps_args *args,
-                                 struct wait *wait)
+static enum ps_exit await_order_result(struct ps_peers *peers, const struct ps_args *args,
+                                       struct wait *wait)
 {
 	uint64_t until_ns = peers->env->ops->now(peers->env) + (uint64_t)args->wait_ms * 1000000;
 
 	while (!ps_stop_requested() && peers->env->ops->now(peers->env) < until_ns) {
-		look_at_order(peers, args, wait);
+		check_order(peers, args, wait);
 		if (wait->over)
 			return wait->status;
 		poll(NULL, 0, LOOK_MS);
@@ -234,10 +235,10 @@ enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_i
 	memcpy(wait.owner, owner, PS_ID_SIZE);
 	wait.at = (unsigned)find_messenger(images, args, wait.owner);
 	peers->env->ops->random(peers->env, wait.id, PS_ID_SIZE);
-	ps_roster_announce(args);
+	ps_roster_announce_change(args);
 	if (ps_roster_is_cancel(args))
 		find_order(images, &wait);
-	status = give_order(peers, args, &wait);
+	status = send_order(peers, args, &wait);
 	ps_stop_catch();
-	return status ? status : follow_order(peers, args, &wait);
+	return status ? status : await_order_result(peers, args, &wait);
 }

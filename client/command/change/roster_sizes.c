@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Returns R of a roster of this size. */
-static unsigned claims_needed(unsigned members, unsigned acks)
+static unsigned claims_to_open(unsigned members, unsigned acks)
 {
 	return members - acks + 1;
 }
@@ -26,7 +26,7 @@ static const Perseas__Member *member_at(const Perseas__Roster *roster, const cha
 	return ps_roster_member_at(roster, address.text);
 }
 
-bool ps_roster_lists(const Perseas__Roster *roster, const char *text)
+bool ps_roster_lists_address(const Perseas__Roster *roster, const char *text)
 {
 	return member_at(roster, text) != NULL;
 }
@@ -35,8 +35,8 @@ void ps_roster_sizes_print(const struct ps_roster_sizes *sizes)
 {
 	printf("W %u of %u -> %u of %u; R %u -> %u\n", sizes->acks_before, sizes->members_before,
 	       sizes->acks, sizes->members,
-	       claims_needed(sizes->members_before, sizes->acks_before),
-	       claims_needed(sizes->members, sizes->acks));
+	       claims_to_open(sizes->members_before, sizes->acks_before),
+	       claims_to_open(sizes->members, sizes->acks));
 	if (sizes->members == 2 && sizes->acks == 2)
 		printf("with two mirrors and W = 2 the loss of either stops commits, until a third "
 		       "mirror is added\n");
@@ -48,7 +48,7 @@ static void size_json(struct ps_json *json, const char *key, unsigned members, u
 		return;
 	ps_json_number(json, "mirrors", members);
 	ps_json_number(json, "acks", acks);
-	ps_json_number(json, "claims", claims_needed(members, acks));
+	ps_json_number(json, "claims", claims_to_open(members, acks));
 	ps_json_end(json, '}');
 }
 
@@ -91,7 +91,7 @@ static bool records_address(const struct ps_images *images, const char *old, con
 }
 
 /* Returns true if it is not known which member OLD means. */
-static bool is_unclear(const struct ps_images *images, const char *old)
+static bool is_old_address_unclear(const struct ps_images *images, const char *old)
 {
 	return !ps_images_find_member(images, ps_roster_member_seen_at(images, old)) &&
 	       ps_images_are_addresses_unclear(images);
@@ -104,9 +104,9 @@ static enum ps_exit check_change(const struct ps_images *images, const struct ps
 	if (old && !ps_roster_member_seen_at(images, old))
 		return ps_complain(PS_EXIT_NO,
 		                   "the roster has no mirror %s: perseas roster shows it", old);
-	if (old && is_unclear(images, old))
+	if (old && is_old_address_unclear(images, old))
 		return ps_complain(PS_EXIT_NO, "store '%s': " PS_UNCLEAR_ADDRESSES, args->store);
-	if (added && ps_roster_lists(images->judged.settled, added) &&
+	if (added && ps_roster_lists_address(images->judged.settled, added) &&
 	    !records_address(images, old, added))
 		return ps_complain(PS_EXIT_NO, "%s is in the roster already", added);
 	return PS_EXIT_OK;
@@ -131,13 +131,14 @@ static bool only_moves_member(const struct ps_images *images, const struct ps_ar
 {
 	const char *old = ps_roster_old_address(args);
 
-	return old && member == ps_roster_member_seen_at(images, old) && !args->gone &&
+	return old && member == ps_roster_member_seen_at(images, old) && !args->is_gone_for_good &&
 	       !args->options.acks;
 }
 
 /* Checks that the new mirror's daemon is not a member's already: a daemon counts once, whatever its
  * addresses are. */
-static enum ps_exit check_daemon(const struct ps_images *images, const struct ps_args *args)
+static enum ps_exit check_daemon_of_new_address(const struct ps_images *images,
+                                                const struct ps_args *args)
 {
 	const char *new = ps_roster_new_address(args);
 	const Perseas__Member *member;
@@ -188,7 +189,7 @@ static enum ps_exit plan_sizes(const Perseas__Roster *roster, const struct ps_ar
 
 static void print_plan(const struct ps_args *args, const struct ps_roster_sizes *sizes, bool owned)
 {
-	ps_roster_announce(args);
+	ps_roster_announce_change(args);
 	printf("the roster of store '%s' would be changed\n", args->store);
 	ps_roster_sizes_print(sizes);
 	if (owned && !args->options.acks && sizes->acks != sizes->acks_before &&
@@ -196,7 +197,7 @@ static void print_plan(const struct ps_args *args, const struct ps_roster_sizes 
 		printf("an owner of the version before would keep W = %u\n", sizes->acks_before);
 }
 
-enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_args *args)
+enum ps_exit ps_roster_check_change(const struct ps_images *images, const struct ps_args *args)
 {
 	struct ps_roster_sizes sizes;
 	enum ps_exit status;
@@ -213,7 +214,7 @@ enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_arg
 	return status;
 }
 
-enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args)
+enum ps_exit ps_roster_preview_change(const struct ps_images *images, const struct ps_args *args)
 {
 	struct ps_roster_sizes sizes;
 	enum ps_exit status;
@@ -225,7 +226,7 @@ enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_a
 		                   args->store);
 	status = check_change(images, args);
 	if (!status && ps_roster_new_address(args))
-		status = check_daemon(images, args);
+		status = check_daemon_of_new_address(images, args);
 	if (!status)
 		status = plan_sizes(images->judged.settled, args, &sizes);
 	if (status)

@@ -27,7 +27,7 @@ enum ps_exit ps_unfinished_remove(const char *store, const char *mirrors, const 
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(options, &error);
 
-	if (env && !ps_unfilled_remove(env, store, mirrors, options, store_id, &error))
+	if (env && !ps_unfilled_store_remove(env, store, mirrors, options, store_id, &error))
 		return PS_EXIT_OK;
 	return ps_complain(ps_exit_of_code(error.code), "%s", error.text);
 }

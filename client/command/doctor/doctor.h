@@ -80,12 +80,12 @@ bool ps_host_exists(const struct ps_host *host, const char *path, ...)
 
 /* Lists the names in a folder, sorted, without those that begin with a dot. Returns their number,
  * or 0 if the folder cannot be read. The caller frees them with ps_host_names_free. */
-unsigned ps_host_names(const struct ps_host *host, const char *path, char ***names);
+unsigned ps_host_list_names(const struct ps_host *host, const char *path, char ***names);
 void ps_host_names_free(char **names, unsigned count);
 
 /* Calls line() for each line of a file until it returns true. Returns true if it did. */
-bool ps_host_lines(const struct ps_host *host, const char *path,
-                   bool (*line)(void *arg, const char *text), void *arg);
+bool ps_host_find_line(const struct ps_host *host, const char *path,
+                       bool (*line)(void *arg, const char *text), void *arg);
 
 /* --- the checks --- */
 

@@ -63,7 +63,7 @@ static int entry_is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-unsigned ps_host_names(const struct ps_host *host, const char *path, char ***names)
+unsigned ps_host_list_names(const struct ps_host *host, const char *path, char ***names)
 {
 	struct dirent **entries = NULL;
 	char whole[PATH_MAX];
@@ -94,8 +94,8 @@ void ps_host_names_free(char **names, unsigned count)
 	free(names);
 }
 
-bool ps_host_lines(const struct ps_host *host, const char *path,
-                   bool (*line)(void *arg, const char *text), void *arg)
+bool ps_host_find_line(const struct ps_host *host, const char *path,
+                       bool (*line)(void *arg, const char *text), void *arg)
 {
 	char whole[PATH_MAX], *text = NULL;
 	size_t size = 0;

@@ -47,16 +47,16 @@ static struct daemon_user find_user(const struct ps_host *host)
 {
 	struct daemon_user user = { .known = false };
 	char path[64], name[32], **pids;
-	const unsigned count = ps_host_names(host, "/proc", &pids);
+	const unsigned count = ps_host_list_names(host, "/proc", &pids);
 
-	ps_host_lines(host, "/etc/passwd", read_passwd_line, &user);
+	ps_host_find_line(host, "/etc/passwd", read_passwd_line, &user);
 	for (unsigned i = 0; i < count; i++) {
 		if (strspn(pids[i], "0123456789") != strlen(pids[i]) ||
 		    !ps_host_read(host, name, sizeof(name), "/proc/%s/comm", pids[i]) ||
 		    strcmp(name, "perseasd") != 0)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%.20s/status", pids[i]);
-		ps_host_lines(host, path, read_uid_line, &user);
+		ps_host_find_line(host, path, read_uid_line, &user);
 	}
 	ps_host_names_free(pids, count);
 	return user;
@@ -72,23 +72,23 @@ static bool read_setting_line(void *removes, const char *line)
 static void read_settings(const struct ps_host *host, const char *folder, bool *removes)
 {
 	char path[PATH_MAX], **names;
-	unsigned count = ps_host_names(host, folder, &names);
+	unsigned count = ps_host_list_names(host, folder, &names);
 
 	for (unsigned i = 0; i < count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		ps_host_lines(host, path, read_setting_line, removes);
+		ps_host_find_line(host, path, read_setting_line, removes);
 	}
 	ps_host_names_free(names, count);
 }
 
 /* Reads logind's settings. The administrator's files win over the distribution's, and the files of
  * a folder win over the single file next to it. */
-static bool logind_removes(const struct ps_host *host)
+static bool does_logind_remove_ipc(const struct ps_host *host)
 {
 	bool removes = true;
 
-	ps_host_lines(host, "/usr/lib/systemd/logind.conf", read_setting_line, &removes);
-	ps_host_lines(host, "/etc/systemd/logind.conf", read_setting_line, &removes);
+	ps_host_find_line(host, "/usr/lib/systemd/logind.conf", read_setting_line, &removes);
+	ps_host_find_line(host, "/etc/systemd/logind.conf", read_setting_line, &removes);
 	read_settings(host, "/usr/lib/systemd/logind.conf.d", &removes);
 	read_settings(host, "/run/systemd/logind.conf.d", &removes);
 	read_settings(host, "/etc/systemd/logind.conf.d", &removes);
@@ -107,7 +107,7 @@ void ps_check_remove_ipc(const struct ps_host *host, struct ps_finding *finding)
 
 	if (!ps_host_exists(host, "/run/systemd/system"))
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "systemd does not run here");
-	else if (!logind_removes(host))
+	else if (!does_logind_remove_ipc(host))
 		ps_finding_set(finding, PS_HEALTH_OK, "logind has RemoveIPC=no");
 	else if (!is_in_shm(host->memory_dir))
 		ps_finding_set(finding, PS_HEALTH_OK, "images are not in /dev/shm");

@@ -92,7 +92,7 @@ static unsigned add_device(const struct ps_host *host, struct ps_finding *findin
 	unsigned count, without = 0;
 
 	snprintf(path, sizeof(path), "%s/%s/ports", devices_path, device);
-	count = ps_host_names(host, path, &ports);
+	count = ps_host_list_names(host, path, &ports);
 	for (unsigned i = 0; i < count; i++) {
 		if (!is_ethernet(host, device, ports[i]) ||
 		    add_gids(host, finding, device, ports[i]))
@@ -118,7 +118,7 @@ void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *find
 		               "(PERSEAS_RDMA=off)");
 		return;
 	}
-	count = ps_host_names(host, devices_path, &names);
+	count = ps_host_list_names(host, devices_path, &names);
 	for (unsigned i = 0; i < count; i++)
 		without += add_device(host, finding, names[i]);
 	ps_host_names_free(names, count);

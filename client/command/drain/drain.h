@@ -38,7 +38,7 @@ struct ps_drain {
 	/* The stores of the drained mirror at the beginning; NULL with --gone. */
 	Perseas__Reply *list;
 	struct ps_fleet fleet;          /* the stores of all daemons at the beginning */
-	struct ps_fleet_entry *entries; /* the images of the fleet */
+	struct ps_fleet_image *entries; /* the images of the fleet */
 	unsigned entry_count;
 	/* Daemons that may get images, then daemons on which members are. */
 	struct ps_survey survey;
@@ -62,11 +62,11 @@ const Perseas__Member *ps_drain_find_member(const struct ps_images *images,
  * image's id alone does not prove that, because a client that may create stores can make an image
  * with another's id. Such a copy was not claimed like the original, so the claims are compared,
  * too. */
-bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *there);
+bool ps_drain_is_same_image(const Perseas__Header *here, const Perseas__Header *there);
 
 /* Returns why the image cannot be moved, in words that follow "store 'NAME' stays: ", or NULL. */
-const char *ps_drain_obstacle(const struct ps_images *images, const Perseas__Header *header,
-                              const char *gone);
+const char *ps_drain_explain_obstacle(const struct ps_images *images, const Perseas__Header *header,
+                                      const char *gone);
 
 /* How long a mirror that replaced another one must be silent before it is replaced, too: it may
  * just be restarting. */
@@ -99,7 +99,7 @@ enum ps_drain_refusal ps_drain_check_daemon(const Perseas__Header *theirs,
 /* Returns the address of a daemon that knows a newer settled roster than the mirrors whose images
  * were fetched, or NULL. */
 const char *ps_drain_find_newer_roster(const struct ps_fleet *fleet,
-                                       const struct ps_fleet_entry *entries, unsigned count,
+                                       const struct ps_fleet_image *entries, unsigned count,
                                        const struct ps_images *images);
 
 /*
@@ -116,6 +116,6 @@ struct ps_spot *ps_drain_choose_target(struct ps_drain *drain, const struct ps_d
  * them, by the lists of the daemons of LIST. Complains about each. Returns PS_EXIT_NO if there are
  * any. (drain_named.c)
  */
-enum ps_exit ps_drain_check_named(const struct ps_drain *drain, unsigned *named);
+enum ps_exit ps_drain_check_unlisted_members(const struct ps_drain *drain, unsigned *named);
 
 #endif

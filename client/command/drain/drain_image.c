@@ -89,7 +89,7 @@ static bool is_roster_changing(const struct step *s)
 /* --- steps --- */
 
 /* Ends the work on this image. Returns true. */
-static bool end_work(struct step *s, enum ps_drain_end end, enum ps_exit status)
+static bool end_image_work(struct step *s, enum ps_drain_end end, enum ps_exit status)
 {
 	s->image->end = end;
 	s->status = status;
@@ -107,7 +107,7 @@ static bool wait_or_give_up(struct step *s, const char *what)
 		return false;
 	}
 	ps_complain(PS_EXIT_PARTLY, "store '%s': %s; run perseas drain again", store_name(s), what);
-	return end_work(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
+	return end_image_work(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
 }
 
 /* Opens the store, which completes a change that its owner left unfinished, and closes it. */
@@ -121,7 +121,7 @@ static bool finish_change_by_open(struct step *s)
 		return wait_or_give_up(s, "a change of its roster that was begun is not completed");
 	rc = perseas_open(store_name(s), s->image->mirrors, &options, &p);
 	if (rc && rc != PERSEAS_EBUSY)
-		return end_work(s, PS_DRAIN_LEFT, ps_library_complain(NULL, rc));
+		return end_image_work(s, PS_DRAIN_LEFT, ps_library_complain(NULL, rc));
 	if (!rc)
 		perseas_close(p);
 	return false;
@@ -135,11 +135,12 @@ static bool delete_image(struct step *s)
 	const struct ps_error *error = &mirror->errors[0];
 
 	if (s->drain->args->dry_run)
-		return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+		return end_image_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 	ps_peers_connect(mirror, 0);
-	ps_drop_ask(mirror, store_name(s), 0, s->image->status->header);
+	ps_drop_ask_mirror(mirror, store_name(s), 0, s->image->status->header);
 	if (mirror->replies[0] || error->code == PERSEAS_ENOSTORE)
-		return end_work(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED, PS_EXIT_OK);
+		return end_image_work(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED,
+		                      PS_EXIT_OK);
 	/* The owner is about to end its session with this mirror. */
 	if (error->code == PERSEAS_EBUSY)
 		return wait_or_give_up(
@@ -148,7 +149,7 @@ static bool delete_image(struct step *s)
 	 * more. */
 	if (error->code == PERSEAS_EUNREACHABLE && s->tries++ == 0)
 		return false;
-	return end_work(s, PS_DRAIN_LEFT, ps_peers_complain(mirror, 0));
+	return end_image_work(s, PS_DRAIN_LEFT, ps_peers_complain(mirror, 0));
 }
 
 /* Notes that the image moves from the member at `from` to the daemon of the spot. */
@@ -171,7 +172,7 @@ static enum ps_exit change_roster(struct step *s, const char *old, const char *n
 	change.store = store_name(s);
 	change.mirrors = s->image->mirrors;
 	change.action = &replaces;
-	change.gone = s->drain->gone && !strcmp(old, s->drain->gone);
+	change.is_gone_for_good = s->drain->gone && !strcmp(old, s->drain->gone);
 	change.quiet = true;
 	change.json = false;
 	change.member_count = 2;
@@ -204,10 +205,10 @@ static bool replace_member(struct step *s, const Perseas__Member *old)
 	enum ps_exit status;
 
 	if (!spot)
-		return end_work(s, PS_DRAIN_LEFT, PS_EXIT_NO);
+		return end_image_work(s, PS_DRAIN_LEFT, PS_EXIT_NO);
 	if (s->drain->args->dry_run) {
 		note_move(s, spot, place);
-		return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+		return end_image_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 	}
 	snprintf(address, sizeof(address), "%s", spot->address);
 	snprintf(from, sizeof(from), "%s", place);
@@ -225,7 +226,7 @@ static bool replace_member(struct step *s, const Perseas__Member *old)
 	 * came or went meanwhile, so it gets one more try. */
 	s->tries++;
 	if (s->tries >= TRIES || (s->tries > 1 && target_answers(s, address)))
-		return end_work(s, PS_DRAIN_LEFT, status);
+		return end_image_work(s, PS_DRAIN_LEFT, status);
 	return false;
 }
 
@@ -256,18 +257,19 @@ static bool finish_unlisted_image(struct step *s)
 
 	/* --gone concerns the drained mirror only, not other silent ones. */
 	if (s->drain->gone && !(silent && !strcmp(silent->address, s->image->to)))
-		return end_work(s, PS_DRAIN_MOVED, PS_EXIT_OK);
+		return end_image_work(s, PS_DRAIN_MOVED, PS_EXIT_OK);
 	if (silent)
 		return replace_silent(s, silent);
 	ps_drain_note_silence(&s->silence, NULL, 0);
-	if (ps_verdict_is_whole(&s->images))
+	if (ps_verdict_is_store_whole(&s->images))
 		return delete_image(s);
 	if (s->drain->args->dry_run)
-		return end_work(s, PS_DRAIN_LEFT,
-		                ps_complain(PS_EXIT_NO,
-		                            "store '%s': its image here is in no roster, and is "
-		                            "kept, since the store is not whole without it",
-		                            store_name(s)));
+		return end_image_work(
+			s, PS_DRAIN_LEFT,
+			ps_complain(PS_EXIT_NO,
+		                    "store '%s': its image here is in no roster, and is "
+		                    "kept, since the store is not whole without it",
+		                    store_name(s)));
 	return wait_or_give_up(
 		s, "not every mirror of its new roster is up to date, so the image that "
 		   "left the roster is kept");
@@ -275,7 +277,7 @@ static bool finish_unlisted_image(struct step *s)
 
 /* Waits for the owner to notice that the mirror is gone. If it keeps calling the mirror live, the
  * mirror is not gone, and keeps its place. */
-static bool await_owner_notice(struct step *s)
+static bool await_owner_to_notice_loss(struct step *s)
 {
 	if (!s->told_live)
 		ps_complain(PS_EXIT_OK, "store '%s': its owner calls %s live, and is waited for",
@@ -300,7 +302,7 @@ static bool is_members_mirror(const struct step *s, const Perseas__Member *membe
 	if (!there ||
 	    ps_images_open(&images, &peers, store_name(s), address, &drain->args->options))
 		return false;
-	same = images.told[0] && ps_drain_same_image(images.told[0]->header, there->header);
+	same = images.told[0] && ps_drain_is_same_image(images.told[0]->header, there->header);
 	ps_images_close(&images, &peers);
 	return same;
 }
@@ -311,30 +313,31 @@ static bool leave_foreign_image(struct step *s, const Perseas__Member *member)
 {
 	if (s->tries++ == 0)
 		return false;
-	return end_work(s, PS_DRAIN_LEFT,
-	                ps_complain(PS_EXIT_NO,
-	                            "store '%s' stays: the image here has the id of the member at "
-	                            "%s, and is not the image that is there: if that is this "
-	                            "mirror by another address, drain it by that one; if not, "
-	                            "perseas drop deletes the image here",
-	                            store_name(s), member->address));
+	return end_image_work(
+		s, PS_DRAIN_LEFT,
+		ps_complain(PS_EXIT_NO,
+	                    "store '%s' stays: the image here has the id of the member at "
+	                    "%s, and is not the image that is there: if that is this "
+	                    "mirror by another address, drain it by that one; if not, "
+	                    "perseas drop deletes the image here",
+	                    store_name(s), member->address));
 }
 
 /* Takes one step. Returns true if it was the last one. */
-static bool take_step(struct step *s)
+static bool take_drain_step(struct step *s)
 {
 	const struct ps_drain *drain = s->drain;
 	const Perseas__Header *header = present_header(s);
-	const char *trouble = ps_drain_obstacle(&s->images, header, drain->gone), *newer;
+	const char *trouble = ps_drain_explain_obstacle(&s->images, header, drain->gone), *newer;
 	const Perseas__Member *member;
 
 	if (trouble)
-		return end_work(s, PS_DRAIN_LEFT,
-		                ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_name(s),
-		                            trouble));
+		return end_image_work(s, PS_DRAIN_LEFT,
+		                      ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_name(s),
+		                                  trouble));
 	if (is_roster_changing(s)) {
 		if (s->drain->args->dry_run)
-			return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+			return end_image_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 		return ps_images_find_owner(&s->images) < 0
 		               ? finish_change_by_open(s)
 		               : wait_or_give_up(s, "another change of its roster is "
@@ -345,17 +348,18 @@ static bool take_step(struct step *s)
 	newer = ps_drain_find_newer_roster(&drain->fleet, drain->entries, drain->entry_count,
 	                                   &s->images);
 	if (newer)
-		return end_work(s, PS_DRAIN_LEFT,
-		                ps_complain(PS_EXIT_NO,
-		                            "store '%s' stays: %s knows a newer roster of it than "
-		                            "the mirrors that are named here, which may have been "
-		                            "left behind; perseas status %s %s shows it",
-		                            store_name(s), newer, store_name(s), newer));
+		return end_image_work(
+			s, PS_DRAIN_LEFT,
+			ps_complain(PS_EXIT_NO,
+		                    "store '%s' stays: %s knows a newer roster of it than "
+		                    "the mirrors that are named here, which may have been "
+		                    "left behind; perseas status %s %s shows it",
+		                    store_name(s), newer, store_name(s), newer));
 	member = ps_drain_find_member(&s->images, header, drain->gone);
 	if (!member)
 		return finish_unlisted_image(s);
-	if (drain->gone && !drain->args->dry_run && ps_verdict_is_live(&s->images, member))
-		return await_owner_notice(s);
+	if (drain->gone && !drain->args->dry_run && ps_verdict_is_member_live(&s->images, member))
+		return await_owner_to_notice_loss(s);
 	return is_members_mirror(s, member) ? replace_member(s, member)
 	                                    : leave_foreign_image(s, member);
 }
@@ -377,7 +381,7 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 		}
 		while (ps_images_fetch_more(&s.images, &s.peers, store_name(&s)))
 			;
-		over = take_step(&s);
+		over = take_drain_step(&s);
 		ps_images_close(&s.images, &s.peers);
 	}
 	return s.status;

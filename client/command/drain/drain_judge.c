@@ -26,7 +26,7 @@ static bool is_equal(ProtobufCBinaryData a, ProtobufCBinaryData b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
-bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *there)
+bool ps_drain_is_same_image(const Perseas__Header *here, const Perseas__Header *there)
 {
 	return is_equal(here->store_id, there->store_id) &&
 	       is_equal(here->image_id, there->image_id) &&
@@ -48,7 +48,7 @@ static bool is_openable_or_owned(const struct ps_images *images, const char *gon
 }
 
 /* Returns why a store that nobody can open keeps its image on the drained mirror. */
-static const char *why_closed(const struct ps_judgement *judged)
+static const char *explain_not_openable(const struct ps_judgement *judged)
 {
 	if (judged->outlook == PS_OUTLOOK_UNFILLED)
 		return "its restore was not finished: run that again, or delete the store with "
@@ -56,8 +56,8 @@ static const char *why_closed(const struct ps_judgement *judged)
 	return "too few of its mirrors are seen to open it; perseas status says more";
 }
 
-const char *ps_drain_obstacle(const struct ps_images *images, const Perseas__Header *header,
-                              const char *gone)
+const char *ps_drain_explain_obstacle(const struct ps_images *images, const Perseas__Header *header,
+                                      const char *gone)
 {
 	const struct ps_judgement *judged = &images->judged;
 
@@ -74,7 +74,7 @@ const char *ps_drain_obstacle(const struct ps_images *images, const Perseas__Hea
 		       "perseas status shows both, and perseas drop deletes the one that is of no "
 		       "more use";
 	if (!is_openable_or_owned(images, gone))
-		return why_closed(judged);
+		return explain_not_openable(judged);
 	if (gone && ps_images_are_addresses_unclear(images))
 		return PS_UNCLEAR_ADDRESSES;
 	return NULL;
@@ -118,7 +118,7 @@ enum ps_drain_refusal ps_drain_check_daemon(const Perseas__Header *theirs,
 }
 
 const char *ps_drain_find_newer_roster(const struct ps_fleet *fleet,
-                                       const struct ps_fleet_entry *entries, unsigned count,
+                                       const struct ps_fleet_image *entries, unsigned count,
                                        const struct ps_images *images)
 {
 	const Perseas__Header *header = images->header;

@@ -20,8 +20,8 @@ static bool is_among_images(const struct ps_drain *drain, const Perseas__Header 
 }
 
 /* Returns true if the mirror is a member whose image nobody shows. An image that arrived meanwhile
- * is shown, since ps_fleet_ask asks members that were not seen. */
-static bool is_unseen_member(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+ * is shown, since ps_fleet_ask_daemons asks members that were not seen. */
+static bool is_unseen_member(const struct ps_fleet *fleet, const struct ps_fleet_image *entries,
                              unsigned count, const char *mirror)
 {
 	struct ps_peers peers;
@@ -31,22 +31,23 @@ static bool is_unseen_member(const struct ps_fleet *fleet, const struct ps_fleet
 	return ps_fleet_is_image_unseen(&images, mirror);
 }
 
-enum ps_exit ps_drain_check_named(const struct ps_drain *drain, unsigned *named)
+enum ps_exit ps_drain_check_unlisted_members(const struct ps_drain *drain, unsigned *named)
 {
 	const char *mirror = drain->args->members[0].text;
-	struct ps_fleet_entry *entries;
+	struct ps_fleet_image *entries;
 	struct ps_fleet fleet;
 	unsigned count, run;
-	enum ps_exit status = ps_fleet_ask(&fleet, drain->args->mirrors, &drain->args->options);
+	enum ps_exit status = ps_fleet_ask_daemons(&fleet, drain->args->mirrors,
+	                                           &drain->args->options);
 
 	*named = 0;
 	if (status)
 		return status;
-	entries = ps_fleet_entries(&fleet, &count);
+	entries = ps_fleet_list_images(&fleet, &count);
 	for (unsigned i = 0; i < count; i += run) {
 		const Perseas__Header *header = entries[i].status->header;
 
-		run = ps_fleet_count_store_entries(entries + i, count - i);
+		run = ps_fleet_count_images_of_first_store(entries + i, count - i);
 		if (is_among_images(drain, header) ||
 		    !is_unseen_member(&fleet, entries + i, run, mirror))
 			continue;

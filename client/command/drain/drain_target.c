@@ -35,7 +35,7 @@ static bool find_staying_members(struct ps_drain *drain, const struct ps_drain_i
 
 		if (roster->members[k] == old)
 			continue;
-		if (ps_survey_add(&drain->survey, address, options, &spot) ||
+		if (ps_survey_find_or_ask(&drain->survey, address, options, &spot) ||
 		    !is_located(&drain->survey.spots[spot])) {
 			ps_complain(PS_EXIT_OK,
 			            "store '%s' stays: %s, which keeps its image, does not tell "
@@ -49,7 +49,8 @@ static bool find_staying_members(struct ps_drain *drain, const struct ps_drain_i
 	/* The member that leaves may be the one that shares a host. If it does not say where it
 	 * runs, how far apart the members were is not known. */
 	others->apart = PS_DOMAIN_HOST;
-	if (!ps_survey_add(&drain->survey, ps_images_address_of(images, old), options, &spot) &&
+	if (!ps_survey_find_or_ask(&drain->survey, ps_images_address_of(images, old), options,
+	                           &spot) &&
 	    is_located(&drain->survey.spots[spot])) {
 		others->spots[others->count] = spot;
 		others->apart = ps_spots_widest_apart(drain->survey.spots, others->spots,
@@ -185,7 +186,7 @@ struct ps_spot *ps_drain_choose_target(struct ps_drain *drain, const struct ps_d
 	if (!find_staying_members(drain, image, images, old, &others))
 		return NULL;
 	size = drain->survey.count * sizeof(*spots);
-	spots = ps_or_exit(malloc(size));
+	spots = ps_exit_if_null(malloc(size));
 	memcpy(spots, drain->survey.spots, size);
 	target = choose_target(drain, image, images, &others, spots);
 	free(spots);

@@ -65,11 +65,11 @@ struct ps_fleet {
 
 /* Asks the daemons of the list, then other daemons that rosters name. After an error, which was
  * complained about, there is nothing to free. (fleet_ask.c) */
-enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
-                          const struct perseas_options *options);
+enum ps_exit ps_fleet_ask_daemons(struct ps_fleet *fleet, const char *mirrors,
+                                  const struct perseas_options *options);
 void ps_fleet_free(struct ps_fleet *fleet);
 
-/* Frees what ps_fleet_judge filled in. ps_fleet_free does so, too. */
+/* Frees what ps_fleet_judge_stores filled in. ps_fleet_free does so, too. */
 void ps_fleet_free_stores(struct ps_fleet *fleet);
 
 /* Returns a comma-separated list of the daemons that rosters in force name and that the fleet has
@@ -79,20 +79,20 @@ char *ps_fleet_list_unasked(const struct ps_fleet *fleet);
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
 
 /* An image that a daemon listed in its reply. */
-struct ps_fleet_entry {
+struct ps_fleet_image {
 	unsigned daemon; /* index in fleet->daemons */
 	const Perseas__StoreStatus *status;
 	unsigned index; /* index in the list of that daemon's reply */
 };
 
 /* Sorts images by their stores' names and ids, then by the daemons. */
-void ps_fleet_sort(struct ps_fleet_entry *entries, unsigned count);
+void ps_fleet_sort_images(struct ps_fleet_image *entries, unsigned count);
 
 /* Returns the images of all replies, sorted by the store's name and id. The caller frees them. */
-struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count);
+struct ps_fleet_image *ps_fleet_list_images(const struct ps_fleet *fleet, unsigned *count);
 /* Returns how many of the sorted entries, from the first on, are images of the first one's store.
  */
-unsigned ps_fleet_count_store_entries(const struct ps_fleet_entry *entries, unsigned count);
+unsigned ps_fleet_count_images_of_first_store(const struct ps_fleet_image *entries, unsigned count);
 
 /* Returns true if a roster in force has a member at this address whose image was not seen.
  * (fleet_judge.c) */
@@ -101,14 +101,14 @@ bool ps_fleet_is_image_unseen(const struct ps_images *images, const char *addres
 /* Fills in `images` with the images of one store, and judges them as perseas status does. Fills in
  * `peers` without connections. fully: includes the daemons of members whose images were not seen.
  * (fleet_judge.c) */
-void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_image *entries,
                           unsigned count, bool fully, struct ps_peers *peers,
                           struct ps_images *images);
 /* Fills in fleet->stores, each judged, and counts them by rank. */
-void ps_fleet_judge(struct ps_fleet *fleet);
+void ps_fleet_judge_stores(struct ps_fleet *fleet);
 
 /* Implements perseas status --all. (fleet_show.c) */
-enum ps_exit ps_fleet_status(const struct ps_args *args);
+enum ps_exit ps_fleet_print_status(const struct ps_args *args);
 
 struct ps_json;
 struct ps_table;

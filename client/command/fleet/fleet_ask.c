@@ -15,20 +15,20 @@ const char *ps_fleet_address(const struct ps_fleet_daemon *daemon)
 	return daemon->peers->addresses[daemon->peer_index].text;
 }
 
-static enum ps_exit ask_part(struct ps_fleet *fleet, const char *list, bool added,
-                             const struct perseas_options *options)
+static enum ps_exit ask_part_of_list(struct ps_fleet *fleet, const char *list, bool added,
+                                     const struct perseas_options *options)
 {
-	struct ps_peers *peers = ps_or_exit(calloc(1, sizeof(*peers)));
+	struct ps_peers *peers = ps_exit_if_null(calloc(1, sizeof(*peers)));
 	enum ps_exit status = ps_peers_open(peers, list, options);
 
 	if (status) {
 		free(peers);
 		return status;
 	}
-	fleet->peer_sets = ps_or_exit(
+	fleet->peer_sets = ps_exit_if_null(
 		realloc(fleet->peer_sets, (fleet->peer_set_count + 1) * sizeof(*fleet->peer_sets)));
 	fleet->peer_sets[fleet->peer_set_count++] = peers;
-	fleet->daemons = ps_or_exit(
+	fleet->daemons = ps_exit_if_null(
 		realloc(fleet->daemons, (fleet->count + peers->count) * sizeof(*fleet->daemons)));
 	ps_peers_ask_all(peers, ps_peers_list_request());
 	for (unsigned i = 0; i < peers->count; i++) {
@@ -52,7 +52,7 @@ static bool was_daemon_asked(const struct ps_fleet *fleet, const char *address)
 
 static int compare_entries(const void *a, const void *b)
 {
-	const struct ps_fleet_entry *one = a, *other = b;
+	const struct ps_fleet_image *one = a, *other = b;
 	const Perseas__Header *mine = one->status->header, *theirs = other->status->header;
 	int order = strcmp(mine->store, theirs->store);
 
@@ -61,30 +61,30 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : (one->daemon > other->daemon) - (one->daemon < other->daemon);
 }
 
-void ps_fleet_sort(struct ps_fleet_entry *entries, unsigned count)
+void ps_fleet_sort_images(struct ps_fleet_image *entries, unsigned count)
 {
 	qsort(entries, count, sizeof(*entries), compare_entries);
 }
 
-struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count)
+struct ps_fleet_image *ps_fleet_list_images(const struct ps_fleet *fleet, unsigned *count)
 {
-	struct ps_fleet_entry *entries = ps_or_exit(calloc(1, sizeof(*entries)));
+	struct ps_fleet_image *entries = ps_exit_if_null(calloc(1, sizeof(*entries)));
 
 	*count = 0;
 	for (unsigned i = 0; i < fleet->count; i++) {
 		const Perseas__Reply *reply = fleet->daemons[i].reply;
 		const size_t more = reply ? reply->list->n_stores : 0;
 
-		entries = ps_or_exit(realloc(entries, (*count + more + 1) * sizeof(*entries)));
+		entries = ps_exit_if_null(realloc(entries, (*count + more + 1) * sizeof(*entries)));
 		for (size_t k = 0; k < more; k++)
-			entries[(*count)++] = (struct ps_fleet_entry){ i, reply->list->stores[k],
+			entries[(*count)++] = (struct ps_fleet_image){ i, reply->list->stores[k],
 				                                       (unsigned)k };
 	}
-	ps_fleet_sort(entries, *count);
+	ps_fleet_sort_images(entries, *count);
 	return entries;
 }
 
-unsigned ps_fleet_count_store_entries(const struct ps_fleet_entry *entries, unsigned count)
+unsigned ps_fleet_count_images_of_first_store(const struct ps_fleet_image *entries, unsigned count)
 {
 	const Perseas__Header *first = entries[0].status->header;
 	unsigned run = 1;
@@ -109,7 +109,7 @@ static void add_address(struct names *names, const char *address)
 {
 	const size_t size = strlen(address);
 
-	names->text = ps_or_exit(realloc(names->text, names->length + size + 2));
+	names->text = ps_exit_if_null(realloc(names->text, names->length + size + 2));
 	names->length += (size_t)sprintf(names->text + names->length, "%s%s",
 	                                 names->count++ ? "," : "", address);
 }
@@ -135,10 +135,10 @@ static void find_unseen_members(const struct ps_fleet *fleet, struct names *name
 	struct ps_peers peers;
 	struct ps_images images;
 	unsigned count, run;
-	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
+	struct ps_fleet_image *entries = ps_fleet_list_images(fleet, &count);
 
 	for (unsigned i = 0; i < count; i += run) {
-		run = ps_fleet_count_store_entries(entries + i, count - i);
+		run = ps_fleet_count_images_of_first_store(entries + i, count - i);
 		ps_fleet_fill_images(fleet, entries + i, run, false, &peers, &images);
 		add_unseen_members(fleet, &images, images.judged.settled, names);
 		add_unseen_members(fleet, &images, images.judged.next, names);
@@ -153,8 +153,8 @@ static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
 	enum ps_exit status = PS_EXIT_OK;
 
 	for (char *rest; list && !status; list = rest) {
-		rest = ps_list_cut(list, PS_MIRRORS_MAX);
-		status = ask_part(fleet, list, added, options);
+		rest = ps_list_cut_after(list, PS_MIRRORS_MAX);
+		status = ask_part_of_list(fleet, list, added, options);
 	}
 	return status;
 }
@@ -181,10 +181,10 @@ static void ask_unseen_members(struct ps_fleet *fleet, const struct perseas_opti
 	}
 }
 
-enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
-                          const struct perseas_options *options)
+enum ps_exit ps_fleet_ask_daemons(struct ps_fleet *fleet, const char *mirrors,
+                                  const struct perseas_options *options)
 {
-	char *list = ps_or_exit(strdup(mirrors));
+	char *list = ps_exit_if_null(strdup(mirrors));
 	enum ps_exit status;
 
 	*fleet = (struct ps_fleet){ 0 };

@@ -13,7 +13,7 @@
 
 /* --- the images --- */
 
-static const Perseas__StoreStatus *image_on_daemon(const struct ps_fleet_entry *entries,
+static const Perseas__StoreStatus *image_on_daemon(const struct ps_fleet_image *entries,
                                                    unsigned count, unsigned daemon)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -44,7 +44,7 @@ static bool ask_for_error(const struct ps_fleet_daemon *daemon, const char *stor
 
 /* Returns true if the daemon may list the image although it refuses it: an image that is served has
  * a slot once it is consistent. */
-static bool may_be_refused(const Perseas__StoreStatus *status)
+static bool may_image_be_refused(const Perseas__StoreStatus *status)
 {
 	return status->header->state == PERSEAS__STATE__STATE_CONSISTENT && !status->slot;
 }
@@ -63,7 +63,7 @@ static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *
 	peers->addresses[i] = it->peers->addresses[it->peer_index];
 	if (!it->reply)
 		images->errors[i] = it->peers->errors[it->peer_index];
-	else if ((!status || may_be_refused(status)) &&
+	else if ((!status || may_image_be_refused(status)) &&
 	         ask_for_error(it, store, &images->errors[i]))
 		status = NULL;
 	else if (!status)
@@ -89,7 +89,7 @@ bool ps_fleet_is_image_unseen(const struct ps_images *images, const char *addres
 	       has_unseen_member(images, images->judged.next, address);
 }
 
-void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_image *entries,
                           unsigned count, bool fully, struct ps_peers *peers,
                           struct ps_images *images)
 {
@@ -238,16 +238,16 @@ static void note_store_faults(struct line *line, const Perseas__StoreStatus *own
 static void set_next_loss(struct line *line, const struct ps_verdict *verdict)
 {
 	size_t size;
-	FILE *out = ps_or_exit(open_memstream(&line->store->next_loss, &size));
+	FILE *out = ps_exit_if_null(open_memstream(&line->store->next_loss, &size));
 
 	ps_verdict_print_losses(out, verdict, line->images);
 	fclose(out);
-	ps_or_exit(line->store->next_loss);
-	if (ps_verdict_is_domain_loss(verdict))
+	ps_exit_if_null(line->store->next_loss);
+	if (ps_verdict_loses_whole_domain(verdict))
 		line_note(line, "%s", line->store->next_loss);
 }
 
-static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
+static void judge_and_note_verdict(struct line *line, const Perseas__StoreStatus *owner)
 {
 	struct ps_fleet_store *store = line->store;
 	struct ps_verdict verdict;
@@ -255,13 +255,14 @@ static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
 	ps_verdict_fill(&verdict, line->images);
 	store->commit = verdict.commit;
 	store->open = verdict.open;
-	store->losses_borne = ps_verdict_losses_borne(line->images);
-	store->losses_promised = ps_verdict_losses_promised(line->images);
+	store->losses_borne = ps_verdict_count_bearable_losses(line->images);
+	store->losses_promised = ps_verdict_count_promised_losses(line->images);
 	if (owner && ps_owner_doubt_ms(owner))
 		line_note(line, "a commit has been in doubt for %.1f s",
 		          (double)ps_owner_doubt_ms(owner) / 1000);
 	if (!store->open)
-		line_note(line, "it cannot be opened%s", ps_verdict_why_closed(line->images));
+		line_note(line, "it cannot be opened%s",
+		          ps_verdict_explain_not_openable(line->images));
 	else if (store->commit == PS_CAN_NOT)
 		line_note(line, "it cannot commit");
 	else if (store->commit == PS_CAN_UNKNOWN)
@@ -335,12 +336,12 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_images *im
 	struct line line = { .images = images, .store = store };
 	size_t size;
 
-	line.trouble = ps_or_exit(open_memstream(&store->trouble, &size));
+	line.trouble = ps_exit_if_null(open_memstream(&store->trouble, &size));
 	if (store->shares_name)
 		note_name(&line);
 	set_owner(store, images);
 	set_slot(store, images);
-	take_verdict(&line, owner);
+	judge_and_note_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		count_member(&line, roster->members[k]);
 	for (unsigned i = 0; !images->have && i < images->peers->count; i++)
@@ -348,7 +349,7 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_images *im
 	note_store_faults(&line, owner);
 	store->rank = choose_rank(&line);
 	fclose(line.trouble);
-	ps_or_exit(store->trouble);
+	ps_exit_if_null(store->trouble);
 }
 
 static int compare_stores(const void *a, const void *b)
@@ -362,23 +363,23 @@ static int compare_stores(const void *a, const void *b)
 	             : memcmp(one->header->store_id.data, other->header->store_id.data, PS_ID_SIZE);
 }
 
-static bool have_same_name(const struct ps_fleet_entry *one, const struct ps_fleet_entry *other)
+static bool have_same_name(const struct ps_fleet_image *one, const struct ps_fleet_image *other)
 {
 	return !strcmp(one->status->header->store, other->status->header->store);
 }
 
-void ps_fleet_judge(struct ps_fleet *fleet)
+void ps_fleet_judge_stores(struct ps_fleet *fleet)
 {
 	struct ps_peers peers;
 	struct ps_images images;
 	unsigned count, run;
-	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
+	struct ps_fleet_image *entries = ps_fleet_list_images(fleet, &count);
 
-	fleet->stores = ps_or_exit(calloc(count + 1, sizeof(*fleet->stores)));
+	fleet->stores = ps_exit_if_null(calloc(count + 1, sizeof(*fleet->stores)));
 	for (unsigned i = 0; i < count; i += run) {
 		struct ps_fleet_store *store = &fleet->stores[fleet->store_count++];
 
-		run = ps_fleet_count_store_entries(entries + i, count - i);
+		run = ps_fleet_count_images_of_first_store(entries + i, count - i);
 		ps_fleet_fill_images(fleet, entries + i, run, true, &peers, &images);
 		store->header = entries[i].status->header;
 		store->shares_name = (i && have_same_name(&entries[i - 1], &entries[i])) ||

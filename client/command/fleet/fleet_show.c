@@ -36,20 +36,20 @@ void ps_fleet_add_lag_cell(struct ps_table *table, unsigned column,
 	if (store->left_ms)
 		ps_duration_text(left, store->left_ms * 1000000);
 	if (store->total)
-		ps_table_cell(table, column, "resync %u%%%s%s",
-		              ps_percent(store->done, store->total), *left ? ", " : "", left);
+		ps_table_set_cell(table, column, "resync %u%%%s%s",
+		                  ps_percent(store->done, store->total), *left ? ", " : "", left);
 	else
-		ps_table_number(table, column, store->has_lag, store->lag);
+		ps_table_set_number_cell(table, column, store->has_lag, store->lag);
 }
 
 static void add_store(struct ps_table *table, const struct ps_fleet_store *store)
 {
-	ps_table_cell(table, 0, "%s", store->header->store);
-	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
-	ps_table_cell(table, 2, "%u of %u", store->live, store->members);
-	ps_table_cell(table, 3, "%u of %u", store->losses_borne, store->losses_promised);
+	ps_table_set_cell(table, 0, "%s", store->header->store);
+	ps_table_set_cell(table, 1, "%s", *store->owner ? store->owner : "-");
+	ps_table_set_cell(table, 2, "%u of %u", store->live, store->members);
+	ps_table_set_cell(table, 3, "%u of %u", store->losses_borne, store->losses_promised);
 	ps_fleet_add_lag_cell(table, 4, store);
-	ps_table_cell(table, 5, "%s", store->trouble);
+	ps_table_set_cell(table, 5, "%s", store->trouble);
 }
 
 static void print_text(const struct ps_fleet *fleet)
@@ -60,7 +60,7 @@ static void print_text(const struct ps_fleet *fleet)
 	if (!fleet->store_count)
 		return;
 	printf("\n");
-	ps_table_heads(&table, "STORE|OWNER|MIRRORS|BEARS|BEHIND|TROUBLE");
+	ps_table_add_heads(&table, "STORE|OWNER|MIRRORS|BEARS|BEHIND|TROUBLE");
 	for (unsigned i = 0; i < fleet->store_count; i++)
 		add_store(&table, &fleet->stores[i]);
 	ps_table_print(&table, stdout);
@@ -137,14 +137,14 @@ static enum ps_exit exit_status(const struct ps_fleet *fleet)
 	return fleet->silent_count ? PS_EXIT_PARTLY : PS_EXIT_OK;
 }
 
-enum ps_exit ps_fleet_status(const struct ps_args *args)
+enum ps_exit ps_fleet_print_status(const struct ps_args *args)
 {
 	struct ps_fleet fleet;
-	enum ps_exit status = ps_fleet_ask(&fleet, args->mirrors, &args->options);
+	enum ps_exit status = ps_fleet_ask_daemons(&fleet, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	ps_fleet_judge(&fleet);
+	ps_fleet_judge_stores(&fleet);
 	if (args->json)
 		print_json(&fleet);
 	else

@@ -10,8 +10,8 @@
 
 /* Returns the note on an unfinished restore, or "". All mirrors' answers count, because a single
  * image without transactions may only be behind. */
-static const char *unfinished_text(const struct ps_images *images,
-                                   const Perseas__StoreStatus *status)
+static const char *explain_unfinished(const struct ps_images *images,
+                                      const Perseas__StoreStatus *status)
 {
 	if (!status->header->roster->filling || (status->slot && status->slot->seq))
 		return "";
@@ -44,25 +44,26 @@ static void print_shared_host(FILE *out, const struct ps_images *images, unsigne
 }
 
 /* Returns the note on the image that peer i shows. */
-static char *note_of(const struct ps_images *images, unsigned i, const Perseas__StoreStatus *status)
+static char *choose_note(const struct ps_images *images, unsigned i,
+                         const Perseas__StoreStatus *status)
 {
 	size_t size;
 	char *text;
-	FILE *out = ps_or_exit(open_memstream(&text, &size));
+	FILE *out = ps_exit_if_null(open_memstream(&text, &size));
 
-	fputs(unfinished_text(images, status), out);
+	fputs(explain_unfinished(images, status), out);
 	if (status->header->state == PERSEAS__STATE__STATE_CREATING)
 		fputs("its making was not finished", out);
 	fflush(out);
 	if (!size)
 		print_shared_host(out, images, i);
 	fclose(out);
-	return ps_or_exit(text);
+	return ps_exit_if_null(text);
 }
 
 /* Judges the store of these images, and writes the note on each image. */
 static void note_store(struct ps_store_notes *notes, const struct ps_peers *peers,
-                       const struct ps_fleet_entry *entries, unsigned count)
+                       const struct ps_fleet_image *entries, unsigned count)
 {
 	struct ps_images images = { .peers = peers };
 
@@ -73,7 +74,7 @@ static void note_store(struct ps_store_notes *notes, const struct ps_peers *peer
 	for (unsigned k = 0; k < count; k++) {
 		const unsigned mirror = entries[k].daemon, index = entries[k].index;
 
-		notes->of[mirror][index] = note_of(&images, mirror, entries[k].status);
+		notes->of[mirror][index] = choose_note(&images, mirror, entries[k].status);
 	}
 }
 
@@ -84,23 +85,23 @@ static unsigned count_stores(const struct ps_peers *peers, unsigned i)
 
 void ps_store_notes_take(struct ps_store_notes *notes, const struct ps_peers *peers)
 {
-	struct ps_fleet_entry *entries;
+	struct ps_fleet_image *entries;
 	unsigned count = 0, at = 0, run;
 
 	*notes = (struct ps_store_notes){ 0 };
 	for (unsigned i = 0; i < peers->count; i++)
 		count += count_stores(peers, i);
-	entries = ps_or_exit(calloc(count + 1, sizeof(*entries)));
+	entries = ps_exit_if_null(calloc(count + 1, sizeof(*entries)));
 	for (unsigned i = 0; i < peers->count; i++) {
-		notes->of[i] = ps_or_exit(calloc(count_stores(peers, i) + 1, sizeof(char *)));
+		notes->of[i] = ps_exit_if_null(calloc(count_stores(peers, i) + 1, sizeof(char *)));
 		for (unsigned k = 0; k < count_stores(peers, i); k++)
-			entries[at++] = (struct ps_fleet_entry){ i,
+			entries[at++] = (struct ps_fleet_image){ i,
 				                                 peers->replies[i]->list->stores[k],
 				                                 k };
 	}
-	ps_fleet_sort(entries, count);
+	ps_fleet_sort_images(entries, count);
 	for (at = 0; at < count; at += run) {
-		run = ps_fleet_count_store_entries(entries + at, count - at);
+		run = ps_fleet_count_images_of_first_store(entries + at, count - at);
 		note_store(notes, peers, entries + at, run);
 	}
 	free(entries);

@@ -48,8 +48,8 @@ bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
 		compare->of[i].bytes = malloc(PS_COMPARE_PIECE);
 		if (!compare->of[i].bytes)
 			return ps_complain(PS_EXIT_OK, "out of memory");
-		if (!ps_live_init(&compare->of[i].live, peers, i, store,
-		                  images->told[i]->header->log_size))
+		if (!ps_live_reader_init(&compare->of[i].live, peers, i, store,
+		                         images->told[i]->header->log_size))
 			return false;
 	}
 	return true;
@@ -58,7 +58,7 @@ bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
 void ps_compare_close(struct ps_compare *compare)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		ps_live_close(&compare->of[i].live);
+		ps_live_reader_close(&compare->of[i].live);
 		free(compare->of[i].bytes);
 		compare->of[i].bytes = NULL;
 	}
@@ -67,37 +67,38 @@ void ps_compare_close(struct ps_compare *compare)
 /* --- reading --- */
 
 /* Leaves out mirror i, which failed. check_failures decides later whether to complain. */
-static void piece_drop_failed(struct ps_compare *compare, struct ps_piece *piece, unsigned i)
+static void piece_leave_out_failed_mirror(struct ps_compare *compare, struct ps_piece *piece,
+                                          unsigned i)
 {
-	if (piece->ask[i]) {
+	if (piece->takes_part[i]) {
 		compare->of[i].has_failed = true;
 		compare->of[i].why = compare->peers->errors[i];
 	}
-	piece->ask[i] = false;
+	piece->takes_part[i] = false;
 }
 
 static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		compare->of[i].before = compare->of[i].live.log.from;
-		if (piece->ask[i] && !ps_live_ask_state(&compare->of[i].live))
-			piece_drop_failed(compare, piece, i);
+		if (piece->takes_part[i] && !ps_live_reader_ask_state(&compare->of[i].live))
+			piece_leave_out_failed_mirror(compare, piece, i);
 	}
 	for (unsigned i = 0; i < compare->peers->count; i++)
-		if (piece->ask[i] && ps_log_receive_state(&compare->of[i].live.log))
-			piece_drop_failed(compare, piece, i);
+		if (piece->takes_part[i] && ps_log_receive_state(&compare->of[i].live.log))
+			piece_leave_out_failed_mirror(compare, piece, i);
 }
 
 static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < compare->peers->count; i++) {
-		struct ps_live *live = &compare->of[i].live;
+		struct ps_live_reader *live = &compare->of[i].live;
 
-		if (piece->ask[i] &&
+		if (piece->takes_part[i] &&
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
 		     !ps_log_request_new(&live->log)))
-			piece_drop_failed(compare, piece, i);
+			piece_leave_out_failed_mirror(compare, piece, i);
 	}
 }
 
@@ -111,13 +112,13 @@ static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		enum ps_log_step step;
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		step = ps_log_receive_tail(&compare->of[i].live.log);
 		/* No request may be in flight when reading begins again. */
 		ps_fetch_collect_all(&compare->of[i].live.fetch);
 		if (step == PS_LOG_FAILED)
-			piece_drop_failed(compare, piece, i);
+			piece_leave_out_failed_mirror(compare, piece, i);
 		good &= step != PS_LOG_OVERTAKEN;
 	}
 	return good;
@@ -131,7 +132,7 @@ static unsigned find_lowest_mirror(const struct ps_compare *compare, const struc
 	unsigned best = PS_MIRRORS_MAX;
 
 	for (unsigned i = 0; i < compare->peers->count; i++)
-		if (piece->ask[i] &&
+		if (piece->takes_part[i] &&
 		    (best == PS_MIRRORS_MAX ||
 		     compare->of[i].live.log.from.seq < compare->of[best].live.log.from.seq))
 			best = i;
@@ -173,56 +174,60 @@ static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *
 }
 
 /* Leaves out mirror i, with a complaint. */
-static void piece_exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
-                          const char *why)
+static void piece_leave_out_mirror(const struct ps_compare *compare, struct ps_piece *piece,
+                                   unsigned i, const char *why)
 {
 	ps_complain(PS_EXIT_OK,
 	            "%s: not compared, it stands at epoch %" PRIu64 ", transaction %" PRIu64 ", %s",
 	            mirror_name(compare, i), compare->of[i].live.log.from.epoch,
 	            compare->of[i].live.log.from.seq, why);
-	piece->ask[i] = false;
+	piece->takes_part[i] = false;
 }
 
-/* Reads mirror i's log back to the transaction of mirror `low`, so that its bytes can be undone to
- * there. Returns false if that failed: one of the two was left out or, with *again set, the next
- * try may succeed. */
-static bool piece_read_back_to(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
-                               unsigned low, bool last, bool *again)
+/* Reads mirror i's log back to the transaction of mirror `lowest`, so that its bytes can be undone
+ * to there. Returns false if that failed: one of the two was left out or, with *try_again set, the
+ * next try may succeed. */
+static bool piece_read_log_back_to(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
+                                   unsigned lowest, bool is_last_try, bool *try_again)
 {
 	struct ps_log_reader *log = &compare->of[i].live.log;
-	const struct ps_log_reader *base = &compare->of[low].live.log;
+	const struct ps_log_reader *base = &compare->of[lowest].live.log;
 	enum reach reach = read_back_to(log, base->from.seq);
 
 	if (reach == REACH_FAILED) {
-		piece_drop_failed(compare, piece, i);
+		piece_leave_out_failed_mirror(compare, piece, i);
 		return false;
 	}
 	if (reach == REACHED && log->from.epoch == base->from.epoch)
 		return true;
-	if (!last || (compare->waits_for_progress && has_mirror_progressed(compare, low))) {
-		*again = true;
+	if (!is_last_try ||
+	    (compare->waits_for_progress && has_mirror_progressed(compare, lowest))) {
+		*try_again = true;
 	} else if (reach == TOO_SHORT) {
-		piece_exclude(compare, piece, low, "further behind than the others' logs reach");
+		piece_leave_out_mirror(compare, piece, lowest,
+		                       "further behind than the others' logs reach");
 	} else {
 		compare->waits_for_progress = false;
 		if (same_history(log, base))
 			return true;
-		piece_exclude(compare, piece, log->from.epoch < base->from.epoch ? i : low,
-		              "and its history cannot be joined to that of the others");
+		piece_leave_out_mirror(compare, piece,
+		                       log->from.epoch < base->from.epoch ? i : lowest,
+		                       "and its history cannot be joined to that of the others");
 	}
 	return false;
 }
 
 /* Undoes the bytes of all mirrors to the same transaction. Returns false if reading must begin
  * again, perhaps without a mirror that was left out. */
-static bool piece_undo_all(struct ps_compare *compare, struct ps_piece *piece, bool last)
+static bool piece_undo_to_lowest_mirror(struct ps_compare *compare, struct ps_piece *piece,
+                                        bool is_last_try)
 {
 	unsigned low = find_lowest_mirror(compare, piece);
 	bool again = false;
 
 	for (unsigned i = 0; i < compare->peers->count && low < PS_MIRRORS_MAX; i++)
-		if (piece->ask[i] && i != low &&
-		    !piece_read_back_to(compare, piece, i, low, last, &again))
+		if (piece->takes_part[i] && i != low &&
+		    !piece_read_log_back_to(compare, piece, i, low, is_last_try, &again))
 			return false;
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const struct ps_window window = {
@@ -233,25 +238,25 @@ static bool piece_undo_all(struct ps_compare *compare, struct ps_piece *piece, b
 		};
 		struct ps_windows windows = { 0 };
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		ps_windows_add(&windows, &window, piece->size);
 		compare->seq = compare->of[low].live.log.from.seq;
-		if (!ps_live_undo(&compare->of[i].live, &windows, compare->seq))
-			piece_drop_failed(compare, piece, i);
+		if (!ps_live_reader_undo(&compare->of[i].live, &windows, compare->seq))
+			piece_leave_out_failed_mirror(compare, piece, i);
 	}
 	return true;
 }
 
 /* --- comparing --- */
 
-static unsigned votes_for(const struct ps_compare *compare, const struct ps_piece *piece,
-                          unsigned i)
+static unsigned count_equal_mirrors(const struct ps_compare *compare, const struct ps_piece *piece,
+                                    unsigned i)
 {
 	unsigned votes = 0;
 
 	for (unsigned k = 0; k < compare->peers->count; k++)
-		votes += piece->ask[k] &&
+		votes += piece->takes_part[k] &&
 		         !memcmp(compare->of[k].bytes, compare->of[i].bytes, piece->length);
 	return votes;
 }
@@ -266,9 +271,9 @@ static unsigned find_reference_mirror(const struct ps_compare *compare,
 	for (unsigned k = 0; k <= compare->peers->count; k++) {
 		unsigned i = k == 0 ? base : k - 1, votes;
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
-		votes = votes_for(compare, piece, i);
+		votes = count_equal_mirrors(compare, piece, i);
 		if (votes > best) {
 			best = votes;
 			right = i;
@@ -283,19 +288,19 @@ static void find_differences(const struct ps_compare *compare, struct ps_piece *
 	unsigned right = find_reference_mirror(compare, piece, base);
 	const uint8_t *want = compare->of[right].bytes;
 
-	piece->differing = 0;
+	piece->differing_set = 0;
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const uint8_t *have = compare->of[i].bytes;
 
-		if (!piece->ask[i] || !memcmp(have, want, piece->length))
+		if (!piece->takes_part[i] || !memcmp(have, want, piece->length))
 			continue;
-		piece->differing |= (uint64_t)1 << i;
-		piece->bytes[i] = 0;
+		piece->differing_set |= (uint64_t)1 << i;
+		piece->difference_bytes[i] = 0;
 		for (uint64_t at = piece->length; at-- > 0;) {
 			if (have[at] == want[at])
 				continue;
-			piece->first[i] = piece->offset + at;
-			piece->bytes[i]++;
+			piece->first_difference[i] = piece->offset + at;
+			piece->difference_bytes[i]++;
 		}
 	}
 }
@@ -309,9 +314,9 @@ static bool are_images_unchanged(const struct ps_compare *compare, const struct 
 
 	ps_images_fetch(&now, compare->peers, compare->store);
 	for (unsigned i = 0; i < compare->peers->count && same; i++)
-		same = !piece->ask[i] ||
-		       (now.told[i] &&
-		        ps_copy_is_same_image(compare->images->told[i], now.told[i], compare->seq));
+		same = !piece->takes_part[i] ||
+		       (now.told[i] && ps_live_copy_is_same_image(compare->images->told[i],
+		                                                  now.told[i], compare->seq));
 	ps_images_free(&now);
 	return same;
 }
@@ -323,8 +328,8 @@ static bool has_failed_image_changed(const struct ps_compare *compare, const str
 {
 	const Perseas__StoreStatus *before = compare->images->told[i];
 
-	return now->told[i] &&
-	       !ps_copy_is_same_image(before, now->told[i], before->slot ? before->slot->seq : 0);
+	return now->told[i] && !ps_live_copy_is_same_image(before, now->told[i],
+	                                                   before->slot ? before->slot->seq : 0);
 }
 
 /* Returns false if a mirror failed because its image changed, for example because a segment was
@@ -359,14 +364,15 @@ enum ps_comparison ps_compare_piece(struct ps_compare *compare, struct ps_piece 
 	for (unsigned try = 0; try < TRIES; try++) {
 		bool last = !compare->waits_for_progress || try >= TRIES / 2;
 
-		bool good = piece_read(compare, piece) && piece_undo_all(compare, piece, last);
+		bool good = piece_read(compare, piece) &&
+		            piece_undo_to_lowest_mirror(compare, piece, last);
 
 		if (!check_failures(compare))
 			return PS_CHANGED;
 		if (!good)
 			continue;
 		find_differences(compare, piece, base);
-		if (!piece->differing)
+		if (!piece->differing_set)
 			return PS_SAME;
 		return are_images_unchanged(compare, piece) ? PS_DIFFERENT : PS_CHANGED;
 	}

@@ -16,7 +16,7 @@ struct ps_compare {
 	const char *store;
 	const struct ps_images *images;
 	struct {
-		struct ps_live live;
+		struct ps_live_reader live;
 		uint8_t *bytes; /* buffer of PS_COMPARE_PIECE; NULL: the mirror takes no part */
 		struct ps_slot before; /* the mirror's slot at the previous try */
 		bool has_failed; /* the mirror failed, and `why` was not complained about yet */
@@ -32,11 +32,13 @@ struct ps_piece {
 	uint32_t ids[PS_MIRRORS_MAX]; /* id of the segment on each mirror */
 	uint64_t size;                /* size of the whole segment */
 	uint64_t offset, length;
-	bool ask[PS_MIRRORS_MAX]; /* the mirror takes part; cleared if that turns out impossible */
-	uint64_t differing;       /* result: the mirrors that differ, as bits */
+	/* The mirror takes part; cleared if that turns out impossible. */
+	bool takes_part[PS_MIRRORS_MAX];
+	uint64_t differing_set; /* result: the mirrors that differ, as bits */
 	/* result: offset of the first byte in which a mirror differs */
-	uint64_t first[PS_MIRRORS_MAX];
-	uint64_t bytes[PS_MIRRORS_MAX]; /* result: number of bytes in which a mirror differs */
+	uint64_t first_difference[PS_MIRRORS_MAX];
+	/* result: number of bytes in which a mirror differs */
+	uint64_t difference_bytes[PS_MIRRORS_MAX];
 };
 
 enum ps_comparison {

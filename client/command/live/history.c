@@ -31,7 +31,9 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
 	history->segment = -1;
 	history->offset = args->offset;
 	history->end = args->length ? args->offset + args->length : UINT64_MAX;
-	history->limit = args->last ? args->last : args->segment || args->seq ? UINT64_MAX : 20;
+	history->limit = args->last_count             ? args->last_count
+	                 : args->segment || args->seq ? UINT64_MAX
+	                                              : 20;
 	for (size_t k = 0; args->segment && k < status->header->n_segments; k++)
 		if (!strcmp(status->header->segments[k]->name, args->segment)) {
 			history->segment = (int)status->header->segments[k]->id;
@@ -44,8 +46,8 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
 		                   "store '%s' has no segment '%s'; perseas status "
 		                   "shows those that it has",
 		                   args->store, args->segment);
-	history->blocks = ps_or_exit(calloc(BUCKETS, sizeof(struct ps_block *)));
-	return ps_live_init(&history->live, peers, 0, args->store, status->header->log_size)
+	history->blocks = ps_exit_if_null(calloc(BUCKETS, sizeof(struct ps_block *)));
+	return ps_live_reader_init(&history->live, peers, 0, args->store, status->header->log_size)
 	               ? PS_EXIT_OK
 	               : PS_EXIT_FAILURE;
 }
@@ -62,7 +64,7 @@ void ps_history_free(struct ps_history *history)
 	free(history->blocks);
 	free(history->positions);
 	free(history->shown);
-	ps_live_close(&history->live);
+	ps_live_reader_close(&history->live);
 }
 
 /* --- blocks --- */
@@ -95,7 +97,7 @@ static bool track_block(struct ps_history *history, const Perseas__Segment *segm
 
 	if (find_block(history, segment->id, number))
 		return true;
-	block = ps_or_exit(calloc(1, sizeof(*block)));
+	block = ps_exit_if_null(calloc(1, sizeof(*block)));
 	block->window = (struct ps_window){ block->bytes, number * PS_BLOCK, PS_BLOCK,
 		                            segment->id };
 	block->next = *bucket;
@@ -217,10 +219,10 @@ static void add_position(struct ps_history *history, uint64_t position, bool sho
 {
 	if (history->count == history->capacity) {
 		history->capacity = history->capacity ? 2 * history->capacity : 64;
-		history->positions = ps_or_exit(
+		history->positions = ps_exit_if_null(
 			realloc(history->positions,
 		                history->capacity * sizeof(*history->positions)));
-		history->shown = ps_or_exit(
+		history->shown = ps_exit_if_null(
 			realloc(history->shown, history->capacity * sizeof(*history->shown)));
 	}
 	history->positions[history->count] = position;
@@ -232,7 +234,7 @@ const struct ps_record *ps_history_record(const struct ps_history *history, size
 	return ps_image_record_at(&history->live.log.image, history->positions[i]);
 }
 
-static const char *why_history_ends(const struct ps_log_reader *log)
+static const char *explain_history_end(const struct ps_log_reader *log)
 {
 	if (log->older.seq == 0)
 		return "the store's first transaction";
@@ -246,7 +248,7 @@ static enum ps_log_step read_records(struct ps_history *history, const struct ps
 {
 	struct ps_log_reader *log = &history->live.log;
 	/* The ring must keep room for records that arrive while data is read. */
-	uint64_t reach = args->bytes && history->status->live
+	uint64_t reach = args->shows_bytes && history->status->live
 	                         ? log->image.ring_size / 4 * 3 >> try / TRIES_EACH
 	                         : UINT64_MAX;
 	uint64_t found = 0;
@@ -268,7 +270,7 @@ static enum ps_log_step read_records(struct ps_history *history, const struct ps
 		    try + 1 < PS_LIVE_TRIES)
 			return PS_LOG_OVERTAKEN;
 		if (rc) {
-			history->why_ends = why_history_ends(log);
+			history->why_ends = explain_history_end(log);
 			return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
 		}
 		wanted = record_is_wanted(history, record, args);
@@ -304,11 +306,11 @@ static enum ps_log_step read_present_bytes(struct ps_history *history)
 enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
                                  unsigned try)
 {
-	enum ps_log_step step = ps_live_begin(&history->live);
+	enum ps_log_step step = ps_live_reader_begin(&history->live);
 
 	if (!step)
 		step = read_records(history, args, try);
-	if (!step && args->bytes)
+	if (!step && args->shows_bytes)
 		step = read_present_bytes(history);
 	ps_fetch_collect_all(&history->live.fetch);
 	return step;

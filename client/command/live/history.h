@@ -14,7 +14,7 @@ enum { PS_BLOCK = 1024 }; /* bytes of a segment that are read and undone togethe
 struct ps_block;
 
 struct ps_history {
-	struct ps_live live;
+	struct ps_live_reader live;
 	const Perseas__StoreStatus *status;
 	int segment; /* id of the segment that is asked for; -1: any segment */
 	/* With `segment`: seq of its publish; in older records the id is another segment's. */
@@ -37,8 +37,8 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
                              const Perseas__StoreStatus *status, const struct ps_args *args);
 void ps_history_free(struct ps_history *history);
 
-/* Reads the log backwards, and with args->bytes the segments too. While the store runs, the first
- * `try` (0) reads further back than later ones. */
+/* Reads the log backwards, and with args->shows_bytes the segments too. While the store runs, the
+ * first `try` (0) reads further back than later ones. */
 enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
                                  unsigned try);
 
@@ -51,8 +51,8 @@ const struct ps_record *ps_history_record(const struct ps_history *history, size
 /* Returns true if args ask for this range. */
 bool ps_history_wants_range(const struct ps_history *history, const struct ps_range *range);
 
-/* Sets `bytes` to what the range had after the transaction of its record. Needs args->bytes. All
- * newer records must have been undone. */
+/* Sets `bytes` to what the range had after the transaction of its record. Needs args->shows_bytes.
+ * All newer records must have been undone. */
 void ps_history_bytes_after(const struct ps_history *history, const struct ps_range *range,
                             uint8_t *bytes);
 /* Undoes the record in the blocks, so that they are as before its transaction. */

@@ -64,8 +64,8 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 	return true;
 }
 
-bool ps_copy_is_same_image(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b,
-                           uint64_t seq)
+bool ps_live_copy_is_same_image(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b,
+                                uint64_t seq)
 {
 	const Perseas__Header *x = a->header, *y = b->header;
 
@@ -77,7 +77,7 @@ bool ps_copy_is_same_image(const Perseas__StoreStatus *a, const Perseas__StoreSt
 	       has_segments_of(y, x, seq);
 }
 
-enum ps_exit ps_copy_complain_too_fast(const char *store, uint64_t log_size)
+enum ps_exit ps_live_copy_complain_too_fast(const char *store, uint64_t log_size)
 {
 	char size[PS_SIZE_TEXT];
 
@@ -91,7 +91,7 @@ enum ps_exit ps_copy_complain_too_fast(const char *store, uint64_t log_size)
 
 /* --- copying --- */
 
-static void free_segments(struct ps_copy *copy)
+static void free_segments(struct ps_live_copy *copy)
 {
 	for (unsigned id = 0; id < PS_SEGMENTS_MAX; id++) {
 		if (copy->segments[id])
@@ -103,7 +103,7 @@ static void free_segments(struct ps_copy *copy)
 }
 
 /* Makes a header that lists only the segments that exist. */
-static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
+static bool make_header(struct ps_live_copy *copy, const Perseas__Header *from)
 {
 	size_t kept = 0;
 
@@ -126,8 +126,8 @@ static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 }
 
 /* Allocates memory for the segments that exist and are wanted. */
-static enum ps_exit allocate_segments(struct ps_copy *copy, const Perseas__Header *from,
-                                      const struct ps_copy_wish *wish)
+static enum ps_exit allocate_segments(struct ps_live_copy *copy, const Perseas__Header *from,
+                                      const struct ps_live_copy_wish *wish)
 {
 	if (!make_header(copy, from))
 		return ps_complain(PS_EXIT_FAILURE, "out of memory");
@@ -151,7 +151,7 @@ static enum ps_exit allocate_segments(struct ps_copy *copy, const Perseas__Heade
 	return PS_EXIT_OK;
 }
 
-static void copy_reset(struct ps_copy *copy)
+static void copy_reset(struct ps_live_copy *copy)
 {
 	free_segments(copy);
 	if (copy->header)
@@ -163,7 +163,7 @@ static void copy_reset(struct ps_copy *copy)
 
 /* Reads the pieces of one segment and follows the log at the same time: takes the log's answer
  * while the next pieces are in flight. */
-static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy *copy,
+static enum ps_log_step read_segment(struct ps_live_reader *live, const struct ps_live_copy *copy,
                                      const Perseas__Segment *segment, uint64_t done)
 {
 	unsigned hurry = copy->tries < HURRY_MAX ? copy->tries : HURRY_MAX;
@@ -186,7 +186,7 @@ static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy 
 	return PS_LOG_OK;
 }
 
-static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy *copy)
+static enum ps_log_step read_segments(struct ps_live_reader *live, const struct ps_live_copy *copy)
 {
 	enum ps_log_step step = ps_log_request_new(&live->log) ? PS_LOG_OK : PS_LOG_FAILED;
 	uint64_t done = 0;
@@ -202,7 +202,7 @@ static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy
 	return step;
 }
 
-static bool copy_undo(const struct ps_live *live, const struct ps_copy *copy)
+static bool copy_undo(const struct ps_live_reader *live, const struct ps_live_copy *copy)
 {
 	struct ps_windows windows = { 0 };
 
@@ -212,11 +212,11 @@ static bool copy_undo(const struct ps_live *live, const struct ps_copy *copy)
 
 		ps_windows_add(&windows, &all, size);
 	}
-	return ps_live_undo(live, &windows, copy->slot.seq);
+	return ps_live_reader_undo(live, &windows, copy->slot.seq);
 }
 
 /* Keeps the record of the slot's transaction, which has the transaction's time. */
-static enum ps_log_step keep_slot_record(struct ps_live *live, struct ps_copy *copy)
+static enum ps_log_step keep_slot_record(struct ps_live_reader *live, struct ps_live_copy *copy)
 {
 	const struct ps_record *record;
 	int rc = ps_log_read_older(&live->log, &record);
@@ -229,11 +229,11 @@ static enum ps_log_step keep_slot_record(struct ps_live *live, struct ps_copy *c
 	return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
 }
 
-static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
+static enum ps_log_step copy_once(struct ps_live_copy *copy, struct ps_live_reader *live,
                                   const Perseas__StoreStatus *status,
-                                  const struct ps_copy_wish *wish, enum ps_exit *failed)
+                                  const struct ps_live_copy_wish *wish, enum ps_exit *failed)
 {
-	enum ps_log_step step = ps_live_begin(live);
+	enum ps_log_step step = ps_live_reader_begin(live);
 
 	if (step)
 		return step;
@@ -261,16 +261,17 @@ static enum ps_log_step check_image_unchanged(struct ps_peers *peers, const char
 
 	ps_images_fetch(&images, peers, store);
 	if (images.have)
-		step = ps_copy_is_same_image(before, images.told[0], seq) ? PS_LOG_OK
-		                                                          : PS_LOG_OVERTAKEN;
+		step = ps_live_copy_is_same_image(before, images.told[0], seq) ? PS_LOG_OK
+		                                                               : PS_LOG_OVERTAKEN;
 	else
 		peers->errors[0] = images.errors[0];
 	ps_images_free(&images);
 	return step;
 }
 
-enum ps_log_step ps_copy_check_unchanged(struct ps_peers *peers, const char *store, uint64_t seq,
-                                         const Perseas__StoreStatus *before, enum ps_log_step step)
+enum ps_log_step ps_live_copy_check_unchanged(struct ps_peers *peers, const char *store,
+                                              uint64_t seq, const Perseas__StoreStatus *before,
+                                              enum ps_log_step step)
 {
 	const struct ps_error why = peers->errors[0];
 	enum ps_log_step same;
@@ -285,36 +286,38 @@ enum ps_log_step ps_copy_check_unchanged(struct ps_peers *peers, const char *sto
 }
 
 /* Tries once, from the mirror's status to the check that the image is still the same. */
-static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, const char *store,
-                                 const struct ps_copy_wish *wish, enum ps_exit *failed)
+static enum ps_log_step try_copy(struct ps_live_copy *copy, struct ps_peers *peers,
+                                 const char *store, const struct ps_live_copy_wish *wish,
+                                 enum ps_exit *failed)
 {
 	const Perseas__StoreStatus *status;
 	enum ps_log_step step = PS_LOG_FAILED;
 	struct ps_images images;
-	struct ps_live live = { 0 };
+	struct ps_live_reader live = { 0 };
 
 	ps_images_fetch(&images, peers, store);
 	status = find_image(&images, store, failed);
-	if (status && !ps_live_init(&live, peers, 0, store, status->header->log_size))
+	if (status && !ps_live_reader_init(&live, peers, 0, store, status->header->log_size))
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {
 		copy->live = status->live;
 		step = copy_once(copy, &live, status, wish, failed);
 		ps_fetch_collect_all(&live.fetch);
 		if (!*failed)
-			step = ps_copy_check_unchanged(peers, store, copy->slot.seq, status, step);
+			step = ps_live_copy_check_unchanged(peers, store, copy->slot.seq, status,
+			                                    step);
 		if (step == PS_LOG_OVERTAKEN && copy->tries + 1 == PS_LIVE_TRIES)
-			*failed = ps_copy_complain_too_fast(store, status->header->log_size);
+			*failed = ps_live_copy_complain_too_fast(store, status->header->log_size);
 		else if (step == PS_LOG_FAILED && !*failed)
 			*failed = ps_peers_complain(peers, 0);
 	}
-	ps_live_close(&live);
+	ps_live_reader_close(&live);
 	ps_images_free(&images);
 	return step;
 }
 
-enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_peers *peers, const char *store,
-                               const struct ps_copy_wish *wish)
+enum ps_exit ps_live_copy_take_wished(struct ps_live_copy *copy, struct ps_peers *peers,
+                                      const char *store, const struct ps_live_copy_wish *wish)
 {
 	enum ps_exit failed = PS_EXIT_OK;
 
@@ -329,12 +332,12 @@ enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_peers *peers, con
 	return failed;
 }
 
-enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_peers *peers, const char *store)
+enum ps_exit ps_live_copy_take(struct ps_live_copy *copy, struct ps_peers *peers, const char *store)
 {
-	return ps_copy_take_some(copy, peers, store, NULL);
+	return ps_live_copy_take_wished(copy, peers, store, NULL);
 }
 
-void ps_copy_free(struct ps_copy *copy)
+void ps_live_copy_free(struct ps_live_copy *copy)
 {
 	copy_reset(copy);
 }

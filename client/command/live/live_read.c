@@ -35,8 +35,8 @@ static const struct ps_log_ops by_requests = { .ask = fetch_log,
 	                                       .wait = fetch_wait,
 	                                       .damaged = image_is_damaged };
 
-bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror, const char *store,
-                  uint64_t log_size)
+bool ps_live_reader_init(struct ps_live_reader *live, struct ps_peers *peers, unsigned mirror,
+                         const char *store, uint64_t log_size)
 {
 	void *log = mmap(NULL, PS_RING_OFFSET + log_size, PROT_READ | PROT_WRITE,
 	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -51,28 +51,28 @@ bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror,
 	return log;
 }
 
-static size_t mapped_size(const struct ps_live *live)
+static size_t mapped_size(const struct ps_live_reader *live)
 {
 	return PS_RING_OFFSET + live->log.image.ring_size;
 }
 
-void ps_live_close(struct ps_live *live)
+void ps_live_reader_close(struct ps_live_reader *live)
 {
 	if (live->log.image.log)
 		munmap(live->log.image.log, mapped_size(live));
 	live->log.image.log = NULL;
 }
 
-bool ps_live_ask_state(struct ps_live *live)
+bool ps_live_reader_ask_state(struct ps_live_reader *live)
 {
 	/* Frees the pages of the ring that were used: the next state is elsewhere in the ring. */
 	madvise(live->log.image.log, mapped_size(live), MADV_DONTNEED);
 	return ps_log_request_state(&live->log);
 }
 
-enum ps_log_step ps_live_begin(struct ps_live *live)
+enum ps_log_step ps_live_reader_begin(struct ps_live_reader *live)
 {
-	return ps_live_ask_state(live) ? ps_log_receive_state(&live->log) : PS_LOG_FAILED;
+	return ps_live_reader_ask_state(live) ? ps_log_receive_state(&live->log) : PS_LOG_FAILED;
 }
 
 /* --- undoing --- */
@@ -114,7 +114,8 @@ static void undo_in_windows(const void *windows, const struct ps_range *range, c
 	ps_window_restore(window_of(windows, range), range, before);
 }
 
-bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, uint64_t seq)
+bool ps_live_reader_undo(const struct ps_live_reader *live, const struct ps_windows *windows,
+                         uint64_t seq)
 {
 	struct ps_log_back back = ps_log_newest_followed(&live->log);
 	const struct ps_record *record;

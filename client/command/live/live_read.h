@@ -18,7 +18,7 @@ enum { PS_LIVE_TRIES = 16 }; /* tries before a store counts as changing too fast
 
 /* Follows an image's log while its segments are read. If a step fails, peers->errors[mirror] has
  * the reason. */
-struct ps_live {
+struct ps_live_reader {
 	struct ps_fetch fetch;
 	struct ps_log_reader log;
 };
@@ -35,20 +35,21 @@ void ps_windows_add(struct ps_windows *windows, const struct ps_window *window, 
 
 /* Prepares to read; log_size is the header's. Returns false, with a complaint, if memory is
  * short. */
-bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror, const char *store,
-                  uint64_t log_size);
-void ps_live_close(struct ps_live *live);
+bool ps_live_reader_init(struct ps_live_reader *live, struct ps_peers *peers, unsigned mirror,
+                         const char *store, uint64_t log_size);
+void ps_live_reader_close(struct ps_live_reader *live);
 
 /* Call ps_log_request_state and ps_log_read_state (log_reader.h), before the first read and
  * whenever reading begins again. */
-bool ps_live_ask_state(struct ps_live *live);
-enum ps_log_step ps_live_begin(struct ps_live *live);
+bool ps_live_reader_ask_state(struct ps_live_reader *live);
+enum ps_log_step ps_live_reader_begin(struct ps_live_reader *live);
 
 /*
  * Undoes in the windows the records that were followed, back to transaction `seq`: that of the
  * first slot, or an older one that ps_log_read_older has reached. Returns false, with the peer's
  * error set, if the records are not contiguous or name bytes outside of a segment.
  */
-bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, uint64_t seq);
+bool ps_live_reader_undo(const struct ps_live_reader *live, const struct ps_windows *windows,
+                         uint64_t seq);
 
 #endif

@@ -30,7 +30,7 @@ static int write_to_file(struct ps_archive_sink *base, const void *bytes, size_t
 	return ps_file_write(sink->fd, bytes, len) ? 0 : -1;
 }
 
-static int add_segments(struct ps_archive_writer *writer, const struct ps_copy *copy)
+static int add_segments(struct ps_archive_writer *writer, const struct ps_live_copy *copy)
 {
 	uint64_t done = 0;
 
@@ -52,7 +52,7 @@ static int add_segments(struct ps_archive_writer *writer, const struct ps_copy *
 
 /* Adds the log region: the slot, and the record of its transaction, which has the transaction's
  * time. */
-static int add_log(struct ps_archive_writer *writer, const struct ps_copy *copy)
+static int add_log(struct ps_archive_writer *writer, const struct ps_live_copy *copy)
 {
 	uint8_t page[PS_RING_OFFSET] = { 0 };
 
@@ -66,7 +66,7 @@ static int add_log(struct ps_archive_writer *writer, const struct ps_copy *copy)
 	                      copy->record, copy->record->length);
 }
 
-static int write_archive(const struct ps_copy *copy, struct sink *sink)
+static int write_archive(const struct ps_live_copy *copy, struct sink *sink)
 {
 	struct ps_archive_writer writer;
 	int rc = ps_archive_begin(&writer, &sink->sink, copy->header, &copy->slot);
@@ -81,7 +81,7 @@ static int write_archive(const struct ps_copy *copy, struct sink *sink)
 	return rc;
 }
 
-enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uint64_t *length)
+enum ps_exit ps_snapshot_write(const struct ps_live_copy *copy, const char *path, uint64_t *length)
 {
 	struct sink sink = { .sink.write = write_to_file };
 	struct ps_new_file file;
@@ -96,11 +96,11 @@ enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uin
 		                     "%s cannot be written: %s; nothing is left "
 		                     "of it",
 		                     path, errno ? strerror(errno) : "out of memory");
-		ps_new_file_drop(&file);
+		ps_new_file_discard(&file);
 		return status;
 	}
 	*length = sink.written;
-	return ps_new_file_keep(&file);
+	return ps_new_file_publish(&file);
 }
 
 /* --- reading --- */

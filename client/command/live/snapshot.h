@@ -9,7 +9,7 @@
 #include "../../../proto/control/archive.h"
 
 /* Writes the copy to a new file. Sets *length to the file's size. */
-enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uint64_t *length);
+enum ps_exit ps_snapshot_write(const struct ps_live_copy *copy, const char *path, uint64_t *length);
 
 /* A snapshot file that is open for reading. */
 struct ps_snapshot {

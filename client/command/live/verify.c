@@ -114,7 +114,7 @@ static void report_left_out(const struct verify *v, unsigned i)
 static void choose_images(struct verify *v)
 {
 	const struct ps_images *images = &v->images;
-	const uint32_t lost = ps_owner_lost_mirrors(images);
+	const uint32_t lost = ps_owner_lost_mirror_set(images);
 
 	v->idle = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
@@ -207,7 +207,7 @@ static void match_table_entries(struct verify *v, const Perseas__Segment *segmen
 			continue;
 		switch (ps_compare_table_entry(told, segment)) {
 		case PS_ENTRY_SAME:
-			piece->ask[i] = true;
+			piece->takes_part[i] = true;
 			piece->ids[i] = ps_images_find_segment(told, segment->name)->id;
 			break;
 		case PS_ENTRY_DIFFERENT:
@@ -231,11 +231,12 @@ static bool checksums_agree(struct verify *v, struct ps_piece *piece)
 	const Perseas__DigestReply *first = NULL;
 	bool equal_mirrors = true;
 
-	ps_digest_ask(&v->peers, v->store, piece->ask, piece->ids, piece->offset, piece->length);
+	ps_digest_ask_mirrors(&v->peers, v->store, piece->takes_part, piece->ids, piece->offset,
+	                      piece->length);
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__DigestReply *digest;
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		if (!v->peers.replies[i])
 			return false;
@@ -253,15 +254,15 @@ static void tally_piece(struct verify *v, const struct ps_piece *piece, struct t
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		uint64_t number = piece->offset / PS_COMPARE_PIECE;
 
-		if (!(piece->differing >> i & 1))
+		if (!(piece->differing_set >> i & 1))
 			continue;
 		if (tallies[i].pieces == 0) {
-			tallies[i].first = piece->first[i];
+			tallies[i].first = piece->first_difference[i];
 			tallies[i].seq = v->compare.seq;
 		}
 		tallies[i].pieces += tallies[i].pieces == 0 || tallies[i].last != number;
 		tallies[i].last = number;
-		tallies[i].bytes += piece->bytes[i];
+		tallies[i].bytes += piece->difference_bytes[i];
 	}
 }
 
@@ -306,7 +307,7 @@ static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally
 	}
 	v->seq = v->compare.seq;
 	for (unsigned i = 0; i < v->peers.count; i++)
-		if (piece->ids[i] != UINT32_MAX && !piece->ask[i])
+		if (piece->ids[i] != UINT32_MAX && !piece->takes_part[i])
 			v->compared[i] = false;
 }
 
@@ -392,7 +393,7 @@ static uint64_t compared_seq(const struct verify *v)
 	return v->idle ? v->images.newest->slot->seq : v->seq;
 }
 
-static enum ps_exit print_same(struct verify *v, unsigned count)
+static enum ps_exit print_same_and_choose_status(struct verify *v, unsigned count)
 {
 	size_t members = v->images.roster->n_members;
 	char size[PS_SIZE_TEXT];
@@ -418,7 +419,7 @@ static enum ps_exit verify_verdict(struct verify *v)
 	if (ps_stop_requested())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was compared");
 	if (v->too_fast)
-		return ps_copy_complain_too_fast(v->store, v->images.header->log_size),
+		return ps_live_copy_complain_too_fast(v->store, v->images.header->log_size),
 		       PS_EXIT_PARTLY;
 	if (v->behind)
 		return ps_complain(PS_EXIT_PARTLY,
@@ -430,10 +431,10 @@ static enum ps_exit verify_verdict(struct verify *v)
 		                   "not conclusive: %u of %zu mirrors of store "
 		                   "'%s' can be compared, and two must be",
 		                   count, members, v->store);
-	return print_same(v, count);
+	return print_same_and_choose_status(v, count);
 }
 
-static void take_images(struct verify *v)
+static void fetch_images_until_tables_agree(struct verify *v)
 {
 	for (unsigned look = 0; look < LOOKS_MAX; look++) {
 		ps_images_fetch(&v->images, &v->peers, v->store);
@@ -499,7 +500,7 @@ static enum ps_exit verify_peers(struct verify *v)
 
 	if (v->json)
 		begin_json(v);
-	take_images(v);
+	fetch_images_until_tables_agree(v);
 	if (!v->images.have)
 		status = ps_images_complain_absent(&v->images, v->store);
 	else if (ps_images_check_ambiguous(&v->images, v->store))
@@ -531,7 +532,7 @@ enum ps_exit ps_verify_once(const struct ps_args *args, bool *changed)
 	if (status)
 		return status;
 	if (args->json) {
-		json.out = ps_or_exit(open_memstream(&text, &size));
+		json.out = ps_exit_if_null(open_memstream(&text, &size));
 		v.json = &json;
 	}
 	status = verify_peers(&v);

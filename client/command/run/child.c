@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /* Runs in the new process: becomes COMMAND, or exits. */
-static void become_command(char *const *command, const sigset_t *blocked, int kept, pid_t parent,
-                           int told)
+static void exec_command(char *const *command, const sigset_t *blocked, int kept, pid_t parent,
+                         int told)
 {
 	int error;
 
@@ -46,7 +46,7 @@ static int read_exec_error(int told)
 	return n == sizeof(error) ? error : 0;
 }
 
-static int complain_start(const char *what, int error)
+static int complain_cannot_start(const char *what, int error)
 {
 	ps_complain(PS_EXIT_FAILURE, "'%.200s' cannot be started: %s", what, strerror(error));
 	return error == ENOENT ? PS_CHILD_NOT_FOUND : PS_CHILD_CANNOT;
@@ -58,10 +58,10 @@ int ps_child_start(struct ps_child *child, char *const *command, const sigset_t 
 	int told[2], error, status;
 
 	if (pipe2(told, O_CLOEXEC) < 0)
-		return complain_start(command[0], errno);
+		return complain_cannot_start(command[0], errno);
 	child->pid = fork();
 	if (child->pid == 0)
-		become_command(command, blocked, kept, parent, told[1]);
+		exec_command(command, blocked, kept, parent, told[1]);
 	error = child->pid < 0 ? errno : 0;
 	close(told[1]);
 	if (!error) {
@@ -73,7 +73,7 @@ int ps_child_start(struct ps_child *child, char *const *command, const sigset_t 
 	if (!error)
 		return 0;
 	child->pid = 0;
-	return complain_start(command[0], error);
+	return complain_cannot_start(command[0], error);
 }
 
 void ps_child_signal(const struct ps_child *child, int signal)

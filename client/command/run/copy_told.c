@@ -16,12 +16,13 @@
 /* Percent of the memory; seconds without news of progress after a copy was given up. */
 enum { MOST = 90, QUIET_S = 60 };
 
-void ps_copy_told_mark_unsent(struct ps_copy_told *told)
+void ps_warm_copy_report_mark_unsent(struct ps_warm_copy_report *told)
 {
 	told->manager_percent = 0;
 }
 
-static void tell_manager(struct ps_copy_told *told, const char *standing, unsigned percent)
+static void tell_service_manager(struct ps_warm_copy_report *told, const char *standing,
+                                 unsigned percent)
 {
 	char status[2 * PS_SENTENCE];
 
@@ -33,29 +34,29 @@ static void tell_manager(struct ps_copy_told *told, const char *standing, unsign
 	ps_notify_service_manager(status);
 }
 
-static void tell_people(struct ps_copy_told *told, const char *store,
-                        const struct ps_warm_thread_figures *figures, unsigned percent,
-                        uint64_t now_ns)
+static void log_copy_progress(struct ps_warm_copy_report *told, const char *store,
+                              const struct ps_warm_thread_figures *figures, unsigned percent,
+                              uint64_t now_ns)
 {
 	char size[PS_SIZE_TEXT];
 
-	if (told->told_most && figures->drops != told->drops) {
-		told->told_most = false;
-		told->quiet_ns = now_ns + QUIET_S * SECOND;
+	if (told->has_logged_most && figures->drops != told->drop_count) {
+		told->has_logged_most = false;
+		told->quiet_until_ns = now_ns + QUIET_S * SECOND;
 		ps_complain(PS_EXIT_OK,
 		            "store '%s': the copy of its memory was given up, and begins again",
 		            store);
 	}
-	told->drops = figures->drops;
-	if (told->told_most || percent < MOST || now_ns < told->quiet_ns)
+	told->drop_count = figures->drops;
+	if (told->has_logged_most || percent < MOST || now_ns < told->quiet_until_ns)
 		return;
-	told->told_most = true;
+	told->has_logged_most = true;
 	ps_complain(PS_EXIT_OK, "store '%s': the copy has %u %% of its memory (%s)", store, percent,
 	            ps_size_text(size, figures->total));
 }
 
-uint64_t ps_copy_report(struct ps_copy_told *told, struct ps_warm_thread *warmth, const char *store,
-                        const char *standing, uint64_t now_ns)
+uint64_t ps_warm_copy_report_send(struct ps_warm_copy_report *told, struct ps_warm_thread *warmth,
+                                  const char *store, const char *standing, uint64_t now_ns)
 {
 	struct ps_warm_thread_figures figures;
 	unsigned percent;
@@ -67,7 +68,7 @@ uint64_t ps_copy_report(struct ps_copy_told *told, struct ps_warm_thread *warmth
 	if (!figures.total)
 		return told->next_ns;
 	percent = ps_percent(figures.here, figures.total);
-	tell_manager(told, standing, percent);
-	tell_people(told, store, &figures, percent, now_ns);
+	tell_service_manager(told, standing, percent);
+	log_copy_progress(told, store, &figures, percent, now_ns);
 	return told->next_ns;
 }

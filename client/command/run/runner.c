@@ -65,7 +65,7 @@ struct runner {
 	struct ps_child child;
 	struct ps_warm_thread *warmth; /* keeps a copy for COMMAND, or is ending; NULL: none */
 	bool copy_taken;               /* COMMAND got the copy of `warmth` */
-	struct ps_copy_told copy_told;
+	struct ps_warm_copy_report copy_report;
 	enum state state;
 	uint64_t since_ns;   /* when this state began */
 	uint64_t until_ns;   /* when this state must act without news; PS_NEVER: it need not */
@@ -84,7 +84,7 @@ struct runner {
 };
 
 /* Reports the text to people and to the service manager, once. */
-static void say_state(struct runner *r, const char *text)
+static void report_state_text(struct runner *r, const char *text)
 {
 	char status[STATUS_TEXT + 16];
 
@@ -94,19 +94,19 @@ static void say_state(struct runner *r, const char *text)
 	ps_complain(PS_EXIT_OK, "store '%s': %s", r->run->store, text);
 	snprintf(status, sizeof(status), "STATUS=%s", text);
 	ps_notify_service_manager(status);
-	ps_copy_told_mark_unsent(&r->copy_told);
+	ps_warm_copy_report_mark_unsent(&r->copy_report);
 }
 
-static void say_with_look(struct runner *r, const char *before)
+static void report_state_with_look(struct runner *r, const char *before)
 {
 	char text[STATUS_TEXT];
 
 	snprintf(text, sizeof(text), "%s: %s", before, r->now.text);
-	say_state(r, text);
+	report_state_text(r, text);
 }
 
 /* Moves to another state. for_ms: time until the state must act even without news; 0: no limit. */
-static void move_to(struct runner *r, enum state state, uint64_t for_ms)
+static void enter_state(struct runner *r, enum state state, uint64_t for_ms)
 {
 	assert(moves[r->state] & TO(state));
 	assert((r->child.pid > 0) == (state == RUNNING || state == ENDING));
@@ -118,7 +118,7 @@ static void move_to(struct runner *r, enum state state, uint64_t for_ms)
 
 /* --- what became of COMMAND --- */
 
-static uint64_t rest_before_restart_ms(const struct runner *r)
+static uint64_t restart_delay_ms(const struct runner *r)
 {
 	uint64_t ms = REST_MS;
 
@@ -129,7 +129,7 @@ static uint64_t rest_before_restart_ms(const struct runner *r)
 
 /* Handles an end of COMMAND that no other owner caused. Returns NO_EXIT, to restart COMMAND after a
  * rest, or an exit status. */
-static int count_failure(struct runner *r, int status)
+static int handle_command_failure(struct runner *r, int status)
 {
 	char text[STATUS_TEXT];
 
@@ -137,7 +137,7 @@ static int count_failure(struct runner *r, int status)
 		r->failures = 0;
 	/* COMMAND cannot work without its mirrors, so this is no failure of its own. */
 	if (r->now.ownership == PS_OWNER_UNKNOWN) {
-		move_to(r, RESTING, rest_before_restart_ms(r));
+		enter_state(r, RESTING, restart_delay_ms(r));
 		return NO_EXIT;
 	}
 	if (r->failures == r->run->restarts) {
@@ -147,14 +147,14 @@ static int count_failure(struct runner *r, int status)
 	}
 	r->failures++;
 	snprintf(text, sizeof(text), "COMMAND ended with status %d; it may be restarted in %llu ms",
-	         status, (unsigned long long)rest_before_restart_ms(r));
-	say_state(r, text);
-	move_to(r, RESTING, rest_before_restart_ms(r));
+	         status, (unsigned long long)restart_delay_ms(r));
+	report_state_text(r, text);
+	enter_state(r, RESTING, restart_delay_ms(r));
 	return NO_EXIT;
 }
 
 /* Handles the end of COMMAND. Returns NO_EXIT or an exit status. */
-static int command_ended(struct runner *r, int status)
+static int handle_command_end(struct runner *r, int status)
 {
 	const bool fenced = r->state == ENDING;
 
@@ -163,14 +163,14 @@ static int command_ended(struct runner *r, int status)
 	ps_follow_look(&r->follow, &r->now);
 	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)) {
 		r->failures = 0;
-		move_to(r, STANDBY, 0);
-		say_with_look(r, "standby");
+		enter_state(r, STANDBY, 0);
+		report_state_with_look(r, "standby");
 		/* Looks again at once: if the store has no owner already, no mirror will report
 		 * that as news. */
 		r->until_ns = r->since_ns;
 		return NO_EXIT;
 	}
-	return count_failure(r, status);
+	return handle_command_failure(r, status);
 }
 
 /* --- signals --- */
@@ -182,18 +182,18 @@ static bool is_end_signal(int signal)
 
 /* Returns true if the terminal sent the signal, so that COMMAND got it, too. A hang-up goes to the
  * session's leader only. */
-static bool is_of_terminal(const struct signalfd_siginfo *info)
+static bool is_sent_by_terminal(const struct signalfd_siginfo *info)
 {
 	return info->ssi_code == SI_KERNEL && info->ssi_signo != SIGHUP;
 }
 
-static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
+static int handle_signal(struct runner *r, const struct signalfd_siginfo *info)
 {
 	const int signal = (int)info->ssi_signo;
 	int status;
 
 	if (signal == SIGCHLD)
-		return ps_child_reap(&r->child, &status) ? command_ended(r, status) : NO_EXIT;
+		return ps_child_reap(&r->child, &status) ? handle_command_end(r, status) : NO_EXIT;
 	if (is_end_signal(signal)) {
 		if (!r->told_to_end)
 			ps_notify_service_manager("STOPPING=1");
@@ -201,18 +201,18 @@ static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
 	}
 	if (r->child.pid == 0)
 		return r->told_to_end ? PS_RUN_STOPPED : NO_EXIT;
-	if (!is_of_terminal(info))
+	if (!is_sent_by_terminal(info))
 		ps_child_signal(&r->child, signal);
 	return NO_EXIT;
 }
 
-static int take_signals(struct runner *r)
+static int handle_pending_signals(struct runner *r)
 {
 	struct signalfd_siginfo info;
 	int status = NO_EXIT;
 
 	while (status == NO_EXIT && read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
-		status = take_signal(r, &info);
+		status = handle_signal(r, &info);
 	return status;
 }
 
@@ -235,17 +235,17 @@ static bool catch_signals(struct runner *r)
 
 /* --- acting on a look, by state --- */
 
-static int seek_store(struct runner *r)
+static int act_while_seeking(struct runner *r)
 {
 	if (r->now.nowhere)
 		return PS_RUN_NO_STORE;
 	if (r->now.found) {
 		ps_notify_service_manager("READY=1");
-		move_to(r, STANDBY, 0);
+		enter_state(r, STANDBY, 0);
 		return NO_EXIT;
 	}
 	if (ps_follow_now(&r->follow) < r->until_ns) {
-		say_with_look(r, "waits for its mirrors");
+		report_state_with_look(r, "waits for its mirrors");
 		return NO_EXIT;
 	}
 	ps_complain(PS_EXIT_OK,
@@ -256,7 +256,7 @@ static int seek_store(struct runner *r)
 }
 
 /* Returns the copy for COMMAND to inherit, or NULL if there is none. */
-static struct ps_warm *take_copy(struct runner *r)
+static struct ps_warm *take_warm_copy(struct runner *r)
 {
 	struct ps_warm *copy = r->warmth && !r->copy_taken ? ps_warm_thread_take(r->warmth) : NULL;
 
@@ -270,7 +270,7 @@ static struct ps_warm *take_copy(struct runner *r)
 
 static int start_child(struct runner *r)
 {
-	struct ps_warm *copy = take_copy(r);
+	struct ps_warm *copy = take_warm_copy(r);
 	const int warm_fd = copy ? copy->fd : -1;
 	int status;
 
@@ -283,7 +283,7 @@ static int start_child(struct runner *r)
 static int start_command(struct runner *r)
 {
 	/* A look can take seconds, so signals that came meanwhile are taken first. */
-	int status = take_signals(r);
+	int status = handle_pending_signals(r);
 
 	if (status != NO_EXIT)
 		return status;
@@ -291,19 +291,19 @@ static int start_command(struct runner *r)
 	if (status)
 		return status;
 	r->owned = false;
-	move_to(r, RUNNING, 0);
-	say_state(r, "COMMAND runs");
+	enter_state(r, RUNNING, 0);
+	report_state_text(r, "COMMAND runs");
 	return NO_EXIT;
 }
 
-static bool is_named_next(const struct runner *r)
+static bool is_named_by_handover(const struct runner *r)
 {
 	return r->now.handing.asked && !memcmp(r->now.handing.to, r->mark, PS_OWNER_MARK);
 }
 
 /* Returns true if this standby may take over now. The standby that a handover names goes at once;
  * of the others, those with lower orders go first. */
-static bool is_turn(struct runner *r)
+static bool may_take_over_now(struct runner *r)
 {
 	const uint64_t now_ns = ps_follow_now(&r->follow);
 
@@ -317,7 +317,7 @@ static int act_as_standby(struct runner *r)
 {
 	if (r->now.nowhere)
 		return PS_RUN_NO_STORE;
-	say_with_look(r, "standby");
+	report_state_with_look(r, "standby");
 	/* With another owner, earlier failures of COMMAND say nothing about its next start. */
 	if (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)
 		r->failures = 0;
@@ -326,7 +326,7 @@ static int act_as_standby(struct runner *r)
 	 * claims and never opens. */
 	if (r->open_epoch > r->own_epoch)
 		r->turn.order = r->run->order;
-	if (!is_turn(r))
+	if (!may_take_over_now(r))
 		return NO_EXIT;
 	ps_turn_reset(&r->turn);
 	return start_command(r);
@@ -334,41 +334,41 @@ static int act_as_standby(struct runner *r)
 
 /* Ends COMMAND, to leave the store to the standby that a handover names. Afterwards this standby
  * comes last until another owner has come. */
-static void hand_over(struct runner *r)
+static void end_command_for_handover(struct runner *r)
 {
 	char text[STATUS_TEXT];
 
 	snprintf(text, sizeof(text), "COMMAND is ended, to hand the store over to %s",
 	         r->now.handing.name);
-	say_state(r, text);
+	report_state_text(r, text);
 	r->turn.order = r->now.last_order + 1;
 	ps_child_signal(&r->child, SIGTERM);
-	move_to(r, ENDING, r->run->stop_ms);
+	enter_state(r, ENDING, r->run->stop_ms);
 }
 
 static void end_command_if_due(struct runner *r)
 {
 	if (r->now.ours)
-		say_state(r, "COMMAND runs, and owns the store");
+		report_state_text(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.ours;
 	/* COMMAND is only ended for a standby that can open the store. */
-	if (r->now.ours && !r->now.fenced && r->can_named_open && !is_named_next(r)) {
-		hand_over(r);
+	if (r->now.ours && !r->now.fenced && r->can_named_open && !is_named_by_handover(r)) {
+		end_command_for_handover(r);
 		return;
 	}
 	/* A COMMAND that was never seen as the owner learns by its open that it was fenced. */
 	if (!r->owned || !r->now.fenced)
 		return;
-	say_with_look(r, "COMMAND was fenced, and is ended");
+	report_state_with_look(r, "COMMAND was fenced, and is ended");
 	ps_child_signal(&r->child, SIGTERM);
-	move_to(r, ENDING, r->run->stop_ms);
+	enter_state(r, ENDING, r->run->stop_ms);
 }
 
 static void kill_command_if_overdue(struct runner *r)
 {
 	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
 		return;
-	say_state(r, "COMMAND did not end in time, and is killed");
+	report_state_text(r, "COMMAND did not end in time, and is killed");
 	ps_child_signal(&r->child, SIGKILL);
 	r->killed = true;
 	r->until_ns = PS_NEVER;
@@ -379,7 +379,7 @@ static int act_on_look(struct runner *r)
 {
 	switch (r->state) {
 	case SEEKING:
-		return seek_store(r);
+		return act_while_seeking(r);
 	case STANDBY:
 		return act_as_standby(r);
 	case RUNNING:
@@ -391,7 +391,7 @@ static int act_on_look(struct runner *r)
 	case RESTING:
 		if (ps_follow_now(&r->follow) < r->until_ns)
 			return NO_EXIT;
-		move_to(r, STANDBY, 0);
+		enter_state(r, STANDBY, 0);
 		return act_as_standby(r);
 	case STATES:
 		break;
@@ -430,7 +430,7 @@ static int look_and_act(struct runner *r)
 /* --- all of it --- */
 
 /* Passes the command line's options to COMMAND in the environment. */
-static void set_environment(const struct runner *r)
+static void export_options_to_command(const struct runner *r)
 {
 	const struct perseas_options *options = r->run->options;
 
@@ -447,12 +447,12 @@ static void set_environment(const struct runner *r)
 }
 
 /* Reports the copy's progress to people. Returns the time of the next report. */
-static uint64_t report_copy(struct runner *r)
+static uint64_t report_warm_copy(struct runner *r)
 {
 	if (r->state != STANDBY || !r->warmth || r->copy_taken)
 		return PS_NEVER;
-	return ps_copy_report(&r->copy_told, r->warmth, r->run->store, r->last,
-	                      ps_follow_now(&r->follow));
+	return ps_warm_copy_report_send(&r->copy_report, r->warmth, r->run->store, r->last,
+	                                ps_follow_now(&r->follow));
 }
 
 /* Waits for a signal, news of the store, or a time limit, and handles it. Returns NO_EXIT or an
@@ -460,7 +460,7 @@ static uint64_t report_copy(struct runner *r)
 static int await_event(struct runner *r)
 {
 	struct pollfd fds[PS_FOLLOW_FDS + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
-	const uint64_t tell_ns = report_copy(r);
+	const uint64_t tell_ns = report_warm_copy(r);
 	uint64_t until_ns = r->until_ns < tell_ns ? r->until_ns : tell_ns, now_ns;
 	unsigned count = 1 + ps_follow_fds(&r->follow, fds + 1, &until_ns);
 	int status, wait_ms = -1;
@@ -469,7 +469,7 @@ static int await_event(struct runner *r)
 	if (until_ns != PS_NEVER)
 		wait_ms = until_ns > now_ns ? (int)((until_ns - now_ns) / MS_NS) + 1 : 0;
 	(void)poll(fds, count, wait_ms);
-	status = take_signals(r);
+	status = handle_pending_signals(r);
 	if (status != NO_EXIT)
 		return status;
 	if (ps_follow_is_due(&r->follow) || ps_follow_now(&r->follow) >= r->until_ns)
@@ -508,8 +508,8 @@ static void note_epochs(struct runner *r, const struct ps_images *images)
 }
 
 /* With --warm, keeps a copy of the memory while another owner lives. */
-static void keep_copy(struct runner *r, const struct ps_images *images,
-                      const struct ps_follow_result *now)
+static void keep_warm_copy(struct runner *r, const struct ps_images *images,
+                           const struct ps_follow_result *now)
 {
 	struct ps_error error;
 
@@ -519,7 +519,7 @@ static void keep_copy(struct runner *r, const struct ps_images *images,
 		ps_warm_thread_end(r->warmth);
 		r->warmth = NULL;
 		r->copy_taken = false;
-		r->copy_told = (struct ps_copy_told){ 0 };
+		r->copy_report = (struct ps_warm_copy_report){ 0 };
 	}
 	if (!r->warmth)
 		r->warmth = ps_warm_thread_begin(r->run->store, r->run->options,
@@ -537,7 +537,7 @@ static void note_images(void *arg, const struct ps_images *images,
 
 	note_epochs(r, images);
 	r->can_named_open = now->handing.asked && ps_standby_can_open(images, now->handing.to);
-	keep_copy(r, images, now);
+	keep_warm_copy(r, images, now);
 	if (now->nowhere)
 		ps_images_complain_absent(images, r->run->store);
 }
@@ -590,7 +590,7 @@ int ps_runner_run(const struct ps_run *run)
 	status = follow_store(&r);
 	if (status)
 		return status;
-	set_environment(&r);
+	export_options_to_command(&r);
 	status = run_states(&r);
 	ps_warm_thread_end(r.warmth);
 	ps_follow_close(&r.follow);

@@ -15,7 +15,7 @@
 
 enum { MS_NS = 1000000 };
 
-static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
+static void fill_in_list_mirrors(struct ps_inherited *told, const struct ps_peers *looks)
 {
 	size_t used = 0;
 
@@ -24,7 +24,7 @@ static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 		                       "%s%s", used ? "," : "", looks->addresses[i].text);
 }
 
-static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *follow)
+static void fill_in_unlisted_members(struct ps_inherited *told, const struct ps_follow *follow)
 {
 	const struct ps_peers *looks = &follow->looks;
 	struct ps_roster_places *places = &told->unlisted_mirrors;
@@ -36,7 +36,7 @@ static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *fol
 			places->addresses[places->count++] = looks->addresses[i];
 }
 
-static void fill_silent(struct ps_inherited *told, const struct ps_follow *follow)
+static void fill_in_silent_mirrors(struct ps_inherited *told, const struct ps_follow *follow)
 {
 	const struct ps_peers *looks = &follow->looks;
 	size_t used = 0;
@@ -62,9 +62,9 @@ void ps_set_inherited_variable(const struct ps_follow *follow, int warm_fd)
 	 */
 	if (strlen(follow->list) < sizeof(told.list))
 		strcpy(told.list, follow->list);
-	fill_named(&told, &follow->looks);
-	fill_unlisted(&told, follow);
-	fill_silent(&told, follow);
+	fill_in_list_mirrors(&told, &follow->looks);
+	fill_in_unlisted_members(&told, follow);
+	fill_in_silent_mirrors(&told, follow);
 	ps_inherited_write(&told, text);
 	setenv(PS_INHERITED_VARIABLE, text, 1);
 }

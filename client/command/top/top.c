@@ -27,7 +27,8 @@ struct ps_top_past {
 };
 
 /* Returns the remembered figures of the store. Sets *is_new if no earlier look saw the store. */
-static struct ps_top_past *find_past(struct ps_top *top, const uint8_t *store_id, bool *is_new)
+static struct ps_top_past *find_or_add_past(struct ps_top *top, const uint8_t *store_id,
+                                            bool *is_new)
 {
 	struct ps_top_past *past;
 
@@ -36,7 +37,7 @@ static struct ps_top_past *find_past(struct ps_top *top, const uint8_t *store_id
 		if (!memcmp(top->past[i].store_id, store_id, PS_ID_SIZE))
 			return &top->past[i];
 	*is_new = true;
-	top->past = ps_or_exit(realloc(top->past, (top->past_count + 1) * sizeof(*top->past)));
+	top->past = ps_exit_if_null(realloc(top->past, (top->past_count + 1) * sizeof(*top->past)));
 	past = &top->past[top->past_count++];
 	memset(past, 0, sizeof(*past));
 	memcpy(past->store_id, store_id, PS_ID_SIZE);
@@ -73,8 +74,8 @@ static bool latency_subtract(struct ps_latency *counted, const struct ps_latency
 
 /* Remembers the owner's counts, and the difference to the last look. Returns false if the counts
  * are older than those of the last look. */
-static bool take_figures(const struct ps_fleet_store *store, struct ps_top_past *past, bool is_new,
-                         uint64_t now_ns)
+static bool take_new_figures(const struct ps_fleet_store *store, struct ps_top_past *past,
+                             bool is_new, uint64_t now_ns)
 {
 	const uint64_t epoch = store->owner_status->header->promised_epoch;
 	struct ps_latency counted, since;
@@ -101,7 +102,7 @@ static bool take_figures(const struct ps_fleet_store *store, struct ps_top_past 
 static void compare_figures(struct ps_top_change *change, const struct ps_fleet_store *store,
                             struct ps_top_past *past, bool is_new, uint64_t now_ns)
 {
-	if (!store->figures || !take_figures(store, past, is_new, now_ns))
+	if (!store->figures || !take_new_figures(store, past, is_new, now_ns))
 		return;
 	change->has_latency = past->told_ns && now_ns < past->told_ns + REPEAT_NS;
 	if (!change->has_latency)
@@ -115,7 +116,7 @@ static void compare_store(struct ps_top *top, unsigned i, uint64_t now_ns)
 {
 	const struct ps_fleet_store *store = &top->fleet.stores[i];
 	bool is_new;
-	struct ps_top_past *past = find_past(top, store->header->store_id.data, &is_new);
+	struct ps_top_past *past = find_or_add_past(top, store->header->store_id.data, &is_new);
 
 	past->unseen = 0;
 	compare_seq(&top->changes[i], store, past, now_ns);
@@ -132,19 +133,19 @@ static void forget_unseen_stores(struct ps_top *top)
 	top->past_count = kept;
 }
 
-void ps_top_take(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns)
+void ps_top_take_look(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns)
 {
 	struct ps_fleet *fleet = &top->fleet;
 
 	ps_fleet_free_stores(fleet);
 	free(fleet->daemons);
 	*fleet = (struct ps_fleet){ .count = peers->count };
-	fleet->daemons = ps_or_exit(calloc(peers->count, sizeof(*fleet->daemons)));
+	fleet->daemons = ps_exit_if_null(calloc(peers->count, sizeof(*fleet->daemons)));
 	for (unsigned i = 0; i < peers->count; i++)
 		fleet->daemons[i] = (struct ps_fleet_daemon){ peers, i, false, peers->replies[i] };
-	ps_fleet_judge(fleet);
+	ps_fleet_judge_stores(fleet);
 	free(top->changes);
-	top->changes = ps_or_exit(calloc(fleet->store_count + 1, sizeof(*top->changes)));
+	top->changes = ps_exit_if_null(calloc(fleet->store_count + 1, sizeof(*top->changes)));
 	for (unsigned i = 0; i < fleet->store_count; i++)
 		compare_store(top, i, asked_ns);
 	forget_unseen_stores(top);

@@ -30,7 +30,7 @@ struct ps_top {
 
 /* Replaces the last look by the peers' answers to a List request that was sent at `asked_ns`. If
  * memory runs out, ends the process with PS_EXIT_FAILURE. */
-void ps_top_take(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns);
+void ps_top_take_look(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns);
 void ps_top_free(struct ps_top *top);
 
 /* Print the last look as text or as JSON. (top_show.c) */

@@ -15,36 +15,36 @@ static void add_owner(struct ps_table *table, const struct ps_fleet_store *store
 	char size[PS_SIZE_TEXT];
 
 	if (!*store->owner)
-		ps_table_cell(table, 7, "-");
+		ps_table_set_cell(table, 7, "-");
 	else if (missing)
-		ps_table_cell(table, 7, "%s, reads %s from mirrors", store->owner,
-		              ps_size_text(size, missing));
+		ps_table_set_cell(table, 7, "%s, reads %s from mirrors", store->owner,
+		                  ps_size_text(size, missing));
 	else
-		ps_table_cell(table, 7, "%s", store->owner);
+		ps_table_set_cell(table, 7, "%s", store->owner);
 }
 
 static void add_latency(struct ps_table *table, unsigned column, bool known, uint64_t ns)
 {
 	char text[PS_DURATION_TEXT];
 
-	ps_table_cell(table, column, "%s", known ? ps_duration_text(text, ns) : "-");
+	ps_table_set_cell(table, column, "%s", known ? ps_duration_text(text, ns) : "-");
 }
 
 static void add_store(struct ps_table *table, const struct ps_fleet_store *store,
                       const struct ps_top_change *change)
 {
-	ps_table_cell(table, 0, "%s", store->header->store);
-	ps_table_number(table, 1, store->has_slot, store->seq);
+	ps_table_set_cell(table, 0, "%s", store->header->store);
+	ps_table_set_number_cell(table, 1, store->has_slot, store->seq);
 	if (change->rate < 0)
-		ps_table_cell(table, 2, "-");
+		ps_table_set_cell(table, 2, "-");
 	else
-		ps_table_cell(table, 2, change->rate < 100 ? "%.1f" : "%.0f", change->rate);
+		ps_table_set_cell(table, 2, change->rate < 100 ? "%.1f" : "%.0f", change->rate);
 	add_latency(table, 3, change->has_latency, change->p50_ns);
 	add_latency(table, 4, change->has_latency, change->p99_ns);
-	ps_table_cell(table, 5, "%u of %u", store->live, store->members);
+	ps_table_set_cell(table, 5, "%u of %u", store->live, store->members);
 	ps_fleet_add_lag_cell(table, 6, store);
 	add_owner(table, store);
-	ps_table_cell(table, 8, "%s", store->trouble);
+	ps_table_set_cell(table, 8, "%s", store->trouble);
 }
 
 void ps_top_print(const struct ps_top *top, const struct ps_peers *peers, FILE *out)
@@ -58,7 +58,7 @@ void ps_top_print(const struct ps_top *top, const struct ps_peers *peers, FILE *
 		fprintf(out, "no stores are seen\n");
 		return;
 	}
-	ps_table_heads(&table, "STORE|SEQ|TX/S|P50|P99|MIRRORS|BEHIND|OWNER|TROUBLE");
+	ps_table_add_heads(&table, "STORE|SEQ|TX/S|P50|P99|MIRRORS|BEHIND|OWNER|TROUBLE");
 	for (unsigned i = 0; i < top->fleet.store_count; i++)
 		add_store(&table, &top->fleet.stores[i], &top->changes[i]);
 	ps_table_print(&table, out);

@@ -28,10 +28,10 @@ struct ps_args {
 	uint32_t run_ms;                 /* bench: time for each size; never 0 */
 	const char *memory_dir;          /* doctor: never NULL */
 	unsigned word_count;
-	const char *file;       /* snapshot, restore: name of a snapshot file */
-	const char *heap;       /* heap: name of a heap */
-	const char *from;       /* snapshot, history, heap: the mirror to read from */
-	const char *check_file; /* snapshot: file to check instead */
+	const char *snapshot_file; /* snapshot, restore: name of a snapshot file */
+	const char *heap;          /* heap: name of a heap */
+	const char *from_mirror;   /* snapshot, history, heap: the mirror to read from */
+	const char *check_file;    /* snapshot: file to check instead */
 	/* roster: the change to make; NULL: shows the roster */
 	const struct ps_roster_action *action;
 	/* roster: members that leave or join; drain: the drained mirror */
@@ -48,11 +48,11 @@ struct ps_args {
 	const char *apart;              /* place: host, rack or zone; NULL: not given */
 	const char *segment;            /* history: name of a segment */
 	uint64_t offset, length;        /* within the segment; length 0: not given */
-	uint64_t last;                  /* history: how many transactions to show; 0: not given */
+	uint64_t last_count;            /* history: how many transactions to show; 0: not given */
 	uint64_t seq;                   /* history: the only transaction to show; 0: not given */
-	const char *to;                 /* recover: directory; snapshot: file */
-	const char *onto;               /* recover: list of mirrors that get the store */
-	const char *as;                 /* recover: name of the new store */
+	const char *to_path;            /* recover: directory; snapshot: file */
+	const char *onto_mirrors;       /* recover: list of mirrors that get the store */
+	const char *new_store_name;     /* recover: name of the new store */
 	struct perseas_options options; /* options for the library */
 	uint32_t wait_ms;               /* roster, spill, drain: time limit; never 0 */
 	uint32_t repeat_ms;             /* verify: time between two rounds; 0: one round */
@@ -60,14 +60,14 @@ struct ps_args {
 	bool warm;                      /* run: keeps a copy of the memory */
 	bool once;                      /* top: takes one look */
 	bool json;
-	bool quiet;    /* prints nothing on stdout: another verb called this one */
-	bool dry_run;  /* only says what would be done */
-	bool all;      /* status: of all stores of the daemons in `mirrors` */
-	bool bytes;    /* history: with the bytes */
-	bool yes;      /* drop: deletes, and does not only say what it would */
-	bool gone;     /* drain, roster: the mirror that leaves is gone for good */
-	bool repair;   /* verify: has the owner repair mirrors that differ */
-	bool takeover; /* recover: takes the store from a live owner */
+	bool quiet;            /* prints nothing on stdout: another verb called this one */
+	bool dry_run;          /* only says what would be done */
+	bool all_stores;       /* status: of all stores of the daemons in `mirrors` */
+	bool shows_bytes;      /* history: with the bytes */
+	bool is_confirmed;     /* drop: deletes, and does not only say what it would */
+	bool is_gone_for_good; /* drain, roster: the mirror that leaves is gone for good */
+	bool repair;           /* verify: has the owner repair mirrors that differ */
+	bool takeover;         /* recover: takes the store from a live owner */
 	bool help;
 	bool version;
 };

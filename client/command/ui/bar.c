@@ -43,7 +43,7 @@ static void bar_draw(uint64_t done, uint64_t total, uint64_t now_ns)
 	bar.drawn_ns = now_ns;
 }
 
-static void bar_print_line(uint64_t done, uint64_t total, uint64_t now_ns)
+static void bar_print_line_if_due(uint64_t done, uint64_t total, uint64_t now_ns)
 {
 	if (ms_since(now_ns, bar.drawn_ns) < LINE_MS)
 		return;
@@ -61,7 +61,7 @@ void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t no
 		bar.began_ns = now_ns;
 	}
 	if (bar.mode == BAR_LINES)
-		bar_print_line(done, total, now_ns);
+		bar_print_line_if_due(done, total, now_ns);
 	else if (done == total)
 		ps_bar_clear();
 	else if (ms_since(now_ns, bar.began_ns) >= PATIENCE_MS &&
@@ -88,7 +88,7 @@ static void show_library_progress(void *arg, const char *what, uint64_t done, ui
 	ps_bar_show(what, done, total);
 }
 
-void ps_bar_start(void)
+void ps_bar_show_library_copies(void)
 {
 	bar.mode = isatty(STDERR_FILENO) ? BAR_DRAWN : BAR_LINES;
 	bar.drawn_ns = bar.mode == BAR_LINES ? ps_monotonic() : 0;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void ps_file_begin(void)
+void ps_file_catch_write_signals(void)
 {
 	ps_stop_catch();
 	signal(SIGXFSZ, SIG_IGN);
@@ -133,7 +133,7 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 		                   strerror(errno));
 	status = ps_file_check_free(file->dir, file->path, file->name);
 	if (!status) {
-		ps_file_begin();
+		ps_file_catch_write_signals();
 		file->fd = ps_file_open_new(file->dir, file->partial);
 		if (file->fd < 0)
 			status = ps_file_complain(file->path, file->name, "cannot be made");
@@ -143,7 +143,7 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 	return status;
 }
 
-void ps_new_file_drop(struct ps_new_file *file)
+void ps_new_file_discard(struct ps_new_file *file)
 {
 	close(file->fd);
 	if (*file->partial)
@@ -151,7 +151,7 @@ void ps_new_file_drop(struct ps_new_file *file)
 	close(file->dir);
 }
 
-enum ps_exit ps_new_file_keep(struct ps_new_file *file)
+enum ps_exit ps_new_file_publish(struct ps_new_file *file)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
@@ -161,7 +161,7 @@ enum ps_exit ps_new_file_keep(struct ps_new_file *file)
 		status = ps_file_give_name(file->dir, file->path, file->fd, file->partial,
 		                           file->name);
 	if (status) {
-		ps_new_file_drop(file);
+		ps_new_file_discard(file);
 		return status;
 	}
 	close(file->fd);

@@ -10,7 +10,7 @@
 
 /* Makes a write fail, instead of ending the process with half a file, at SIGINT, SIGTERM and the
  * limit on the size of files. */
-void ps_file_begin(void);
+void ps_file_catch_write_signals(void);
 
 /* Writes all bytes. Returns false with errno set; ECANCELED: a signal asked the command to stop. */
 bool ps_file_write(int fd, const void *bytes, uint64_t length);
@@ -46,9 +46,9 @@ struct ps_new_file {
 enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path);
 
 /* Makes the file durable, gives it its name, and closes it. After an error no file is left. */
-enum ps_exit ps_new_file_keep(struct ps_new_file *file);
+enum ps_exit ps_new_file_publish(struct ps_new_file *file);
 
 /* Closes and deletes the file. */
-void ps_new_file_drop(struct ps_new_file *file);
+void ps_new_file_discard(struct ps_new_file *file);
 
 #endif

@@ -12,7 +12,7 @@ enum { SLICE_MS = 100 };
 
 static volatile sig_atomic_t stopped;
 
-static void signal_note(int signal)
+static void note_stop_signal(int signal)
 {
 	(void)signal;
 	stopped = 1;
@@ -20,7 +20,7 @@ static void signal_note(int signal)
 
 void ps_stop_catch(void)
 {
-	struct sigaction action = { .sa_handler = signal_note }, before;
+	struct sigaction action = { .sa_handler = note_stop_signal }, before;
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

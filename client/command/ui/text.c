@@ -147,21 +147,21 @@ unsigned ps_percent(uint64_t done, uint64_t total)
 	return done >= total ? 100 : (unsigned)((double)done / (double)total * 100);
 }
 
-void *ps_or_exit(void *memory)
+void *ps_exit_if_null(void *memory)
 {
 	if (!memory)
 		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
 	return memory;
 }
 
-void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
+void ps_table_set_cell(struct ps_table *table, unsigned column, const char *format, ...)
 {
 	va_list args;
 	char *cell;
 
 	assert(column < PS_COLUMNS_MAX);
 	if (column == 0) {
-		table->cells = ps_or_exit(
+		table->cells = ps_exit_if_null(
 			realloc(table->cells, (table->rows + 1) * sizeof(*table->cells)));
 		memset(table->cells[table->rows], 0, sizeof(*table->cells));
 		table->rows++;
@@ -170,29 +170,29 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 	if (vasprintf(&cell, format, args) < 0)
 		cell = NULL;
 	va_end(args);
-	table->cells[table->rows - 1][column] = ps_or_exit(cell);
+	table->cells[table->rows - 1][column] = ps_exit_if_null(cell);
 	if (column >= table->columns)
 		table->columns = column + 1;
 }
 
-void ps_table_heads(struct ps_table *table, const char *heads)
+void ps_table_add_heads(struct ps_table *table, const char *heads)
 {
 	for (unsigned column = 0;; column++) {
 		const size_t len = strcspn(heads, "|");
 
-		ps_table_cell(table, column, "%.*s", (int)len, heads);
+		ps_table_set_cell(table, column, "%.*s", (int)len, heads);
 		if (!heads[len])
 			return;
 		heads += len + 1;
 	}
 }
 
-void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64_t number)
+void ps_table_set_number_cell(struct ps_table *table, unsigned column, bool known, uint64_t number)
 {
 	if (known)
-		ps_table_cell(table, column, "%" PRIu64, number);
+		ps_table_set_cell(table, column, "%" PRIu64, number);
 	else
-		ps_table_cell(table, column, "-");
+		ps_table_set_cell(table, column, "-");
 }
 
 static const char *cell_text(const struct ps_table *table, unsigned row, unsigned column)

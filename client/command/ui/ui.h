@@ -54,7 +54,7 @@ const char *ps_plural(uint64_t count);
 unsigned ps_percent(uint64_t done, uint64_t total);
 
 /* Returns memory. If it is NULL, ends the process with PS_EXIT_FAILURE. */
-void *ps_or_exit(void *memory);
+void *ps_exit_if_null(void *memory);
 
 enum { PS_SIZE_TEXT = 24 };
 
@@ -82,14 +82,14 @@ struct ps_table {
 
 /* Sets a cell of the last row; column 0 begins a new row. Out of memory ends the process, with
  * PS_EXIT_FAILURE. */
-void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
+void ps_table_set_cell(struct ps_table *table, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Adds a row of column heads, which are separated by bars in `heads`: "MIRROR|STATE". */
-void ps_table_heads(struct ps_table *table, const char *heads);
+void ps_table_add_heads(struct ps_table *table, const char *heads);
 
 /* Sets a cell to a number, or to "-" if the number is not known. */
-void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64_t number);
+void ps_table_set_number_cell(struct ps_table *table, unsigned column, bool known, uint64_t number);
 
 /* Prints the table, and frees it. */
 void ps_table_print(struct ps_table *table, FILE *out);
@@ -101,7 +101,7 @@ void ps_table_print(struct ps_table *table, FILE *out);
 void ps_bar_show(const char *what, uint64_t done, uint64_t total);
 
 /* From now on, ps_bar_show also shows the copies that the library makes. */
-void ps_bar_start(void);
+void ps_bar_show_library_copies(void);
 /* Does what ps_bar_show does, with the time given (by ps_monotonic). */
 void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns);
 /* Clears the bar, so that the next output begins on a line of its own. */
