@@ -100,7 +100,7 @@ void ps_blocks_to_array(struct ps_cover *cover)
 
 /* --- places: the index of a block in the directory, and of a span in the block --- */
 
-static inline unsigned place_of(unsigned block, unsigned at)
+static inline unsigned place_in_block(unsigned block, unsigned at)
 {
 	return block * STRIDE + at;
 }
@@ -120,12 +120,13 @@ static struct ps_span *span_at(const struct ps_cover *cover, unsigned place)
 
 static unsigned next_place(const struct ps_cover *cover, unsigned place)
 {
-	return place % STRIDE + 1 < block_at(cover, place)->count ? place + 1
-	                                                          : place_of(place / STRIDE + 1, 0);
+	return place % STRIDE + 1 < block_at(cover, place)->count
+	               ? place + 1
+	               : place_in_block(place / STRIDE + 1, 0);
 }
 
 /* Returns the place of the first span that ends at or after the address. */
-static unsigned find_place(const struct ps_cover *cover, uint64_t address)
+static unsigned find_span_place(const struct ps_cover *cover, uint64_t address)
 {
 	const struct block *directory = cover->blocks->directory;
 	struct ps_cover inside = { 0 };
@@ -138,21 +139,21 @@ static unsigned find_place(const struct ps_cover *cover, uint64_t address)
 		left -= half;
 	}
 	if (block == cover->block_count)
-		return place_of(block, 0);
+		return place_in_block(block, 0);
 	inside.spans = cover->blocks->spans[directory[block].number];
 	inside.span_count = directory[block].count;
-	return place_of(block, ps_cover_find_index(&inside, address));
+	return place_in_block(block, ps_cover_find_index(&inside, address));
 }
 
 const struct ps_span *ps_blocks_span_from(const struct ps_cover *cover, uint64_t address)
 {
-	return span_at(cover, find_place(cover, address));
+	return span_at(cover, find_span_place(cover, address));
 }
 
 enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *range,
                           unsigned *place)
 {
-	const unsigned first = find_place(cover, range->start);
+	const unsigned first = find_span_place(cover, range->start);
 	const struct ps_span *span = span_at(cover, first), *next;
 	struct ps_span spans[TOUCHED_MAX];
 	struct ps_cover near = { .spans = spans };
@@ -182,7 +183,7 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 /* --- changes --- */
 
 /* Splits a full block in two. If no block is free, redistributes all spans. */
-static void make_room_in_block(struct ps_cover *cover, unsigned at)
+static void split_full_block(struct ps_cover *cover, unsigned at)
 {
 	struct ps_blocks *blocks = cover->blocks;
 	struct block *block = &blocks->directory[at], added;
@@ -207,11 +208,11 @@ static void make_room_in_block(struct ps_cover *cover, unsigned at)
  * ends after it, which also begins after it, because spans are disjoint. */
 static unsigned find_insertion_place(const struct ps_cover *cover, const struct ps_span *span)
 {
-	const unsigned place = find_place(cover, span->end), last = cover->block_count - 1;
+	const unsigned place = find_span_place(cover, span->end), last = cover->block_count - 1;
 
 	return place / STRIDE < cover->block_count
 	               ? place
-	               : place_of(last, cover->blocks->directory[last].count);
+	               : place_in_block(last, cover->blocks->directory[last].count);
 }
 
 void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
@@ -221,7 +222,7 @@ void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
 	struct block *block;
 
 	if (block_at(cover, place)->count == PS_BLOCK) {
-		make_room_in_block(cover, place / STRIDE);
+		split_full_block(cover, place / STRIDE);
 		place = find_insertion_place(cover, span);
 	}
 	block = block_at(cover, place);
@@ -263,7 +264,7 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 	memmove(&spans[at], &spans[at + 1], (block->count - at) * sizeof(*spans));
 	if (block->count) {
 		block->end = spans[block->count - 1].end;
-		return at < block->count ? place : place_of(place / STRIDE + 1, 0);
+		return at < block->count ? place : place_in_block(place / STRIDE + 1, 0);
 	}
 	emptied = *block;
 	cover->block_count--;
@@ -274,7 +275,7 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 
 void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned place = find_place(cover, span->start);
+	unsigned place = find_span_place(cover, span->start);
 	const struct ps_span *old = span_at(cover, place);
 	struct ps_span merged = *span;
 

@@ -52,12 +52,12 @@ void ps_demand_end(struct perseas *p);
 bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow);
 
 /* Returns true if stores to fetched memory can be tracked, or if no memory is fetched. */
-bool ps_demand_can_watch(const struct perseas *p);
+bool ps_demand_can_track_stores(const struct perseas *p);
 
 /* Waits until every page of shadowed memory that any thread could see at the call counts as here. A
  * thread can store to a page a moment before it counts, and commit looks for stores only in memory
  * that is here. Waits for copying within this host, never for a mirror. Caller holds no lock. */
-void ps_demand_settle(struct perseas *p);
+void ps_demand_await_fill(struct perseas *p);
 
 /* Stops filling in the segment's pages, before it is unmapped. Caller has admin. */
 void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);
@@ -108,7 +108,7 @@ struct ps_known_addresses {
 
 /* A link of a LIVE mirror whose fabric can peek (fabric.h, F20). fabric is NULL if there is no such
  * link. */
-struct ps_peek_link {
+struct ps_direct_link {
 	const struct ps_fabric *fabric;
 	const struct ps_link *link;
 };
@@ -121,11 +121,11 @@ struct ps_fetch_request {
 	uint32_t region;
 	uint32_t length; /* at most a run */
 	uint64_t offset;
-	struct ps_peek_link straight; /* the link must stay attached while it is read */
+	struct ps_direct_link direct_link; /* the link must stay attached while it is read */
 };
 
 /* The state of the mirror that a read through its link saw. */
-struct ps_peek_result {
+struct ps_direct_read_result {
 	uint64_t epoch, seq; /* of the commit slot before the bytes; 0: the mirror has none */
 	bool promised;       /* the promise was still this owner's after the read */
 };
@@ -134,7 +134,7 @@ struct ps_peek_result {
 struct ps_fetch_answer {
 	const Perseas__StoreStatus *before, *after;
 	/* Instead of `before` and `after`, if a link was read; else NULL. */
-	const struct ps_peek_result *seen;
+	const struct ps_direct_read_result *seen;
 	ProtobufCBinaryData bytes;
 };
 
@@ -187,11 +187,11 @@ struct ps_pager_ops {
 
 	/* Prepares the mirror's sources for reads through links. May wait. From any thread, with
 	 * admin. Returns 0, or -1 if that is not possible. NULL: it never is. */
-	int (*start_peeker)(struct ps_pager *pager, unsigned mirror);
+	int (*start_direct_reader)(struct ps_pager *pager, unsigned mirror);
 
 	/* Returns true if the pager can track stores to the memory that it covers. From any
 	 * thread. */
-	bool (*can_watch)(const struct ps_pager *pager);
+	bool (*can_track_stores)(const struct ps_pager *pager);
 
 	/* From now on a thread that touches a missing page of the range waits. watch: stores to
 	 * pages that have come are tracked, as by written.h. Returns 0, or -1 if that is not
@@ -228,7 +228,7 @@ struct ps_pager_ops {
 	void (*drop)(struct ps_pager *pager, unsigned which);
 	/* Returns true while a link is still being read for a canceled fetch; the lane is woken
 	 * when that ends. NULL if `hire` is. */
-	bool (*is_still_peeking)(struct ps_pager *pager, unsigned which);
+	bool (*is_still_reading)(struct ps_pager *pager, unsigned which);
 	/* Begins a fetch. The source must not be fetching or reading, and its last answer is no
 	 * longer used. Returns false if the mirror cannot be reached this way. */
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch);

@@ -129,7 +129,7 @@ static void note_access_denied(struct perseas *p)
 }
 
 /* Notes that too many mirrors lost their memory, and notes it again when their number grows. */
-static void note_loss(struct perseas *p)
+static void note_lost_memory(struct perseas *p)
 {
 	const unsigned lost = ps_count_lost_mirrors(p);
 	char text[256];
@@ -148,7 +148,7 @@ static bool take_event(struct perseas *p, struct perseas_event *event)
 	pthread_mutex_lock(&p->lock);
 	note_fence(p);
 	note_access_denied(p);
-	note_loss(p);
+	note_lost_memory(p);
 	any = events->count > 0 && !p->is_stopping;
 	if (any) {
 		*event = events->noted[events->first];

@@ -32,7 +32,7 @@ static void wake_lanes(struct ps_demand *d)
 	d->ops->wake(d->pager, PS_BULK_LANE);
 }
 
-static void wait_change(struct ps_demand *d, uint64_t until)
+static void await_demand_change(struct ps_demand *d, uint64_t until)
 {
 	d->env->ops->wait(d->env, &d->change, &d->lock, until);
 }
@@ -161,7 +161,7 @@ static bool is_here(const struct ps_mapping *mapping, uint64_t granule)
 	return mapping->states[granule] == PS_GRANULE_HERE;
 }
 
-uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
+uint64_t ps_demand_missing_bytes(const struct ps_demand *d, bool *any)
 {
 	uint64_t missing = 0;
 
@@ -209,7 +209,7 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.segment = segment->id,
 		.base = segment->base,
 		.size = segment->size,
-		.unmapped_seq = segment->unmapped_seq,
+		.last_unmap_seq = segment->last_unmap_seq,
 		.count = count,
 		.missing = count,
 		.watched = shadow && p->written,
@@ -234,15 +234,15 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 	states = calloc(count_granules(d, segment), shadow ? 2 : 1);
 	if (!states)
 		return false;
-	ps_take_mark_copied(d, segment, count_granules(d, segment), states);
+	ps_fill_from_copy_mark(d, segment, count_granules(d, segment), states);
 	pthread_mutex_lock(&d->lock);
 	/* Nothing is missing, so that no thread has waited since. */
-	if (!ps_bytes_missing(d, &any))
+	if (!ps_demand_missing_bytes(d, &any))
 		d->starved_at = 0;
 	generation = add_mapping(p, segment, shadow, states);
 	d->ops->wake(d->pager, PS_FAULT_LANE);
 	while (!(mapping = ps_mapping_by_generation(d, generation))->covered)
-		wait_change(d, PS_NEVER);
+		await_demand_change(d, PS_NEVER);
 	covered = mapping->covered > 0;
 	if (!covered)
 		remove_mapping(d, mapping);
@@ -265,13 +265,13 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 	pthread_mutex_lock(&d->lock);
 	while ((mapping = ps_mapping_by_segment(d, segment->id)) &&
 	       d->filling == mapping->generation)
-		wait_change(d, PS_NEVER);
+		await_demand_change(d, PS_NEVER);
 	if (mapping)
 		states = remove_mapping(d, mapping);
 	pthread_mutex_unlock(&d->lock);
 	free(states);
 	/* The copy has the segment as it was at the open, and its memory may have been changed. */
-	ps_warm_leave(d->warm, segment->id);
+	ps_warm_stop_using_segment(d->warm, segment->id);
 }
 
 /* --- what is here --- */
@@ -304,7 +304,7 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 	for (uint64_t g = offset / d->ops->granule;
 	     mapping && g <= (offset + length - 1) / d->ops->granule; g++) {
 		here &= is_here(mapping, g);
-		ps_granule_want(d, mapping, g);
+		ps_granule_note_wanted(d, mapping, g);
 	}
 	d->tell_keeper |= !here;
 	pthread_mutex_unlock(&d->lock);
@@ -327,7 +327,7 @@ static int request_granule(struct ps_demand *d, uint64_t address)
 		return 0;
 	if (d->fenced)
 		return PERSEAS_EFENCED;
-	ps_granule_want(d, mapping, granule);
+	ps_granule_note_wanted(d, mapping, granule);
 	return 1;
 }
 
@@ -354,7 +354,7 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 	for (uint64_t at = start; at < end && rc >= 0; at = granule_end(d, at)) {
 		while ((rc = request_granule(d, at)) > 0) {
 			d->ops->wake(d->pager, PS_FAULT_LANE);
-			wait_change(d, PS_NEVER);
+			await_demand_change(d, PS_NEVER);
 		}
 	}
 	pthread_mutex_unlock(&d->lock);
@@ -363,7 +363,8 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 
 /* --- the keeper --- */
 
-static bool is_same_mirror(const struct ps_source *source, const struct ps_mirror *m, bool counts)
+static bool is_source_current(const struct ps_source *source, const struct ps_mirror *m,
+                              bool counts)
 {
 	return source->counts == counts &&
 	       (!counts || (!memcmp(source->image_id, m->image_id, PS_ID_SIZE) &&
@@ -371,7 +372,7 @@ static bool is_same_mirror(const struct ps_source *source, const struct ps_mirro
 }
 
 /* Returns true, once for each time, if a lane has lost its connection to the mirror. */
-static bool take_lost(struct ps_demand *d, struct ps_source *source)
+static bool take_lost_connection_note(struct ps_demand *d, struct ps_source *source)
 {
 	bool lost;
 
@@ -403,13 +404,14 @@ static bool update_source(struct perseas *p, unsigned i, uint64_t now)
 	struct ps_known_addresses way;
 
 	if ((counts && now < d->look_up_at[i]) ||
-	    (is_same_mirror(source, m, counts) && !(counts && take_lost(d, source))))
+	    (is_source_current(source, m, counts) &&
+	     !(counts && take_lost_connection_note(d, source))))
 		return false;
 	if (counts && d->ops->look_up(d->pager, &m->address, &way, &error)) {
 		d->look_up_at[i] = now + LOOK_UP_AGAIN;
 		return false;
 	}
-	if (is_same_mirror(source, m, counts)) {
+	if (is_source_current(source, m, counts)) {
 		d->look_up_at[i] = now + LOOK_UP_LOST;
 		if (has_same_addresses(&source->way, &way))
 			return false;
@@ -459,11 +461,11 @@ static void publish_whole_segments(struct perseas *p)
 }
 
 /* Frees the standby's copy of segments that are whole. */
-static void free_copies_of_whole_segments(struct perseas *p)
+static void free_standby_copies_of_whole_segments(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm_copy && i < p->segment_count; i++)
 		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
-			ps_warm_leave(p->warm_copy, p->segments[i].id);
+			ps_warm_stop_using_segment(p->warm_copy, p->segments[i].id);
 }
 
 void ps_demand_pause(struct perseas *p)
@@ -491,14 +493,14 @@ void ps_demand_step(struct perseas *p)
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		changed |= update_source(p, i, now);
-		ps_straight_update(p, i);
+		ps_direct_link_update(p, i);
 	}
 	epoch = p->is_renewing ? 0 : p->epoch;
 	pthread_mutex_lock(&d->lock);
 	changed |= d->epoch != epoch || (p->is_superseded && !d->fenced);
 	d->epoch = epoch;
 	d->fenced |= p->is_superseded;
-	missing = ps_bytes_missing(d, &any);
+	missing = ps_demand_missing_bytes(d, &any);
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
 		starved = "none of them arrived for a second";
 	if (starved && d->poor)
@@ -511,7 +513,7 @@ void ps_demand_step(struct perseas *p)
 	if (any)
 		report_progress(p, missing, starved);
 	publish_whole_segments(p);
-	free_copies_of_whole_segments(p);
+	free_standby_copies_of_whole_segments(p);
 }
 
 void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
@@ -522,7 +524,7 @@ void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
-	stat->missing = ps_bytes_missing(d, &any);
+	stat->missing = ps_demand_missing_bytes(d, &any);
 	stat->fetched = d->fetched;
 	stat->faults = d->faults;
 	pthread_mutex_unlock(&d->lock);

@@ -28,8 +28,8 @@ struct ps_mapping {
 	uint32_t segment;
 	uint8_t *base;
 	uint64_t size;
-	uint64_t unmapped_seq; /* of the segment when it was mapped: a source must hold it */
-	uint8_t *states;       /* enum ps_granule, `count` of them */
+	uint64_t last_unmap_seq; /* of the segment when it was mapped: a source must hold it */
+	uint8_t *states;         /* enum ps_granule, `count` of them */
 	uint64_t count, missing;
 	uint8_t *shadow; /* gets bytes before memory does; or NULL */
 	bool watched;    /* there is a shadow, and stores are tracked */
@@ -41,8 +41,8 @@ struct ps_mapping {
 	uint64_t prefetch_at, prefetch_end;
 	uint64_t copied;             /* no granule before it is PS_GRANULE_COPIED */
 	bool may_have_copied_wanted; /* some may be PS_GRANULE_COPIED_WANTED */
-	/* large.c is done with so many bytes from `base` on, and has tried the large page after
-	 * them so often. */
+	/* large_pages.c is done with so many bytes from `base` on, and has tried the large page
+	 * after them so often. */
 	uint64_t gathered;
 	unsigned gather_tries;
 	int covered; /* 1; 0: not yet; -1: the pager refused */
@@ -55,9 +55,9 @@ struct ps_source {
 	bool lost;        /* a lane lost its connection: the name must be looked up again */
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_known_addresses way;
-	struct ps_peek_link straight; /* the link for direct reads, if there is one */
-	bool link_refused;            /* a read through the link did not count */
-	bool peeking[PS_LANES];       /* the lane reads through the link, which must stay */
+	struct ps_direct_link direct_link; /* the link for direct reads, if there is one */
+	bool link_refused;                 /* a read through the link did not count */
+	bool reading_lanes[PS_LANES];      /* the lane reads through the link, which must stay */
 };
 
 /* The state of the store that an answer must be of, and its length. */
@@ -65,7 +65,7 @@ struct ps_wanted {
 	uint8_t store_id[PS_ID_SIZE];
 	uint8_t owner[PS_ID_SIZE];
 	uint8_t image_id[PS_ID_SIZE];
-	uint64_t epoch, unmapped_seq;
+	uint64_t epoch, last_unmap_seq;
 	uint32_t length;
 };
 
@@ -138,20 +138,21 @@ struct ps_demand {
 	struct ps_fetching fetching[PS_SOURCES];
 	uint64_t usual[PS_LANES]; /* each lane's: ns that an answer usually takes */
 
-	struct ps_warm *warm; /* the handle's copy of a standby, or NULL */
+	struct ps_warm_copy *warm; /* the handle's copy of a standby, or NULL */
 
 	/* Used by the keeper only. */
 	bool told_starved, told_whole;
 	uint64_t look_up_at[PS_MIRRORS_MAX]; /* a name is not looked up again before this time */
-	bool has_peeker[PS_MIRRORS_MAX];
+	bool has_direct_reader[PS_MIRRORS_MAX];
 };
 
 /* source.c: returns why these bytes must not fill missing memory, or NULL if they may. */
-const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetch_answer *fetched);
+const char *ps_answer_rejection(const struct ps_wanted *wanted,
+                                const struct ps_fetch_answer *fetched);
 
 /* demand.c: returns the missing bytes, and sets *any if a segment is mapped. Caller holds the lock.
  */
-uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any);
+uint64_t ps_demand_missing_bytes(const struct ps_demand *d, bool *any);
 
 /* granules.c: with the lock. */
 struct ps_mapping *ps_mapping_by_generation(struct ps_demand *d, uint64_t generation);
@@ -161,18 +162,18 @@ uint64_t ps_granule_by_address(const struct ps_demand *d, const struct ps_mappin
                                uint64_t address);
 /* Returns how many bytes at the granule's beginning are here. They are never filled again, because
  * the application may have changed and committed them since. */
-uint32_t ps_granule_bytes_here(const struct ps_demand *d, const struct ps_mapping *mapping,
-                               uint64_t granule);
+uint32_t ps_granule_present_bytes(const struct ps_demand *d, const struct ps_mapping *mapping,
+                                  uint64_t granule);
 /* Returns the bytes of the segment in the granule. */
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                            uint64_t granule);
 /* Notes that a thread waits for the granule: if it is missing, the fault lane asks for it. */
-void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
+void ps_granule_note_wanted(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
 /* Makes the bulk lane ask for the granule before the others. */
-void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule);
+void ps_granule_ask_early(struct ps_mapping *mapping, uint64_t granule);
 /* Lets either lane ask for the granule again, after a request that failed, or for lack of
  * memory. */
-void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
+void ps_granule_allow_request_again(struct ps_demand *d, uint64_t generation, uint64_t granule);
 /* Finds what the fault lane must ask for next, and marks it ASKED: a granule that a thread waits
  * for, or all `run` granules around it if none of them is here and the answer can be moved. Returns
  * false if no thread waits. */
@@ -181,19 +182,21 @@ bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *n
  * false if nothing is left, or if the rate limit does not allow it yet. */
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next);
 
-/* straight.c: decides whether the mirror is read by its link from now on. The keeper calls it. */
-void ps_straight_update(struct perseas *p, unsigned mirror);
+/* direct_links.c: decides whether the mirror is read by its link from now on. The keeper calls
+ * it. */
+void ps_direct_link_update(struct perseas *p, unsigned mirror);
 
-/* take.c: marks what a standby's copy holds in `states` of a mapping that is not in use yet. */
-void ps_take_mark_copied(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
-                         uint8_t *states);
+/* fill_from_copy.c: marks what a standby's copy holds in `states` of a mapping that is not in use
+ * yet. */
+void ps_fill_from_copy_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
+                            uint8_t *states);
 /* Fills in a granule from the copy, first those that threads wait for. Returns true if there may be
  * more. The fault lane calls it. */
-bool ps_take_step(struct ps_demand *d);
+bool ps_fill_from_copy_step(struct ps_demand *d);
 
-/* large.c: makes the kernel gather small pages to a large one, once all memory is here. Returns
- * when to call it again. The fault lane calls it. */
-uint64_t ps_large_step(struct ps_demand *d, uint64_t now);
+/* large_pages.c: makes the kernel gather small pages to a large one, once all memory is here.
+ * Returns when to call it again. The fault lane calls it. */
+uint64_t ps_make_large_pages_step(struct ps_demand *d, uint64_t now);
 
 /* settle.c: notes that `here` bytes at the beginning of these granules are here: all of them, or
  * whole pages. Caller holds the lock. */
@@ -208,11 +211,11 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);
 /* fill.c: returns true if an answer with all these granules can be moved into place. */
-bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
-                      const struct ps_want *want);
+bool ps_granules_can_be_moved(const struct ps_demand *d, const struct ps_mapping *mapping,
+                              const struct ps_want *want);
 /* fill.c: fills in one granule of any lane's answer, or a whole run if that takes no longer;
  * answers to faults come first. Returns true if there may be more. The fault lane calls it. */
-bool ps_fill_step(struct ps_demand *d);
+bool ps_fill_answers_step(struct ps_demand *d);
 
 /* fetch.c: takes the answers of a lane's sources, and asks those that are idle. Returns when to
  * call it again if no answer arrives before. The lane calls it. */

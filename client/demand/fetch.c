@@ -43,7 +43,7 @@ static enum ps_fetch_state state_of(struct ps_demand *d, unsigned which)
 static void return_granules(struct ps_demand *d, struct ps_fetching *f)
 {
 	for (unsigned i = 0; i < f->count; i++)
-		ps_granule_give_back(d, f->generation, f->granule + i);
+		ps_granule_allow_request_again(d, f->generation, f->granule + i);
 	f->state = PS_FETCH_IDLE;
 }
 
@@ -61,7 +61,7 @@ static void pause_source(struct ps_demand *d, struct ps_fetching *f, uint64_t no
 }
 
 /* Drops the source's connection, and tells the keeper, which may know another way to the mirror. */
-static void drop_source(struct ps_demand *d, unsigned which, uint64_t now)
+static void drop_source_connection(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	bool known;
 
@@ -76,7 +76,7 @@ static void drop_source(struct ps_demand *d, unsigned which, uint64_t now)
 }
 
 /* Takes over what the keeper has changed about the mirror since the last look. */
-static void lead_source(struct ps_demand *d, unsigned which)
+static void update_source_address(struct ps_demand *d, unsigned which)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	struct ps_source source;
@@ -121,7 +121,8 @@ static bool is_any_missing(const struct ps_mapping *mapping, const struct ps_fet
 
 /* Finds granules that another source of the lane should have sent long ago. The later of the two
  * answers is dropped. */
-static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
+static bool find_overdue_granules(struct ps_demand *d, enum ps_lane lane, uint64_t now,
+                                  struct ps_want *next)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		struct ps_fetching *f = &d->fetching[ps_source_number(lane, i)];
@@ -142,22 +143,23 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 /* Returns how many granules are fetched for a fault. A direct read brings a whole large page: it
  * takes about as long as the kernel needs to map its small pages, and saves all other faults in it.
  * With a rate limit only the granule of the fault is fetched. */
-static unsigned fault_run(struct ps_demand *d, unsigned which)
+static unsigned granules_for_fault(struct ps_demand *d, unsigned which)
 {
 	const struct ps_source *source = mirror_of(d, which);
 
-	return source->straight.fabric && !source->link_refused && !d->rate ? d->ops->run : 1;
+	return source->direct_link.fabric && !source->link_refused && !d->rate ? d->ops->run : 1;
 }
 
-static bool find_next(struct ps_demand *d, unsigned which, uint64_t now, struct ps_want *next)
+static bool find_next_granules(struct ps_demand *d, unsigned which, uint64_t now,
+                               struct ps_want *next)
 {
 	const enum ps_lane lane = ps_source_lane(which);
 
-	if (find_late(d, lane, now, next))
+	if (find_overdue_granules(d, lane, now, next))
 		return true;
 	if (lane == PS_BULK_LANE)
 		return ps_granule_next_bulk(d, now, next);
-	return ps_granule_next_wanted(d, fault_run(d, which), next);
+	return ps_granule_next_wanted(d, granules_for_fault(d, which), next);
 }
 
 /* Chooses what to fetch, and fills in the request. Returns false if the source has nothing to do.
@@ -172,7 +174,7 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next(d, which, now, &next))
+	    !find_next_granules(d, which, now, &next))
 		return false;
 	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;
@@ -182,15 +184,15 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
 	wanted->epoch = d->epoch;
-	wanted->unmapped_seq = mapping->unmapped_seq;
+	wanted->last_unmap_seq = mapping->last_unmap_seq;
 	wanted->length = ps_granules_length(d, mapping, &next);
 	*fetch = (struct ps_fetch_request){ .store = d->store,
 		                            .region = PS_REGION_SEGMENT + mapping->segment,
 		                            .length = wanted->length,
 		                            .offset = next.granule * d->ops->granule };
 	if (!source->link_refused)
-		fetch->straight = source->straight;
-	source->peeking[ps_source_lane(which)] = fetch->straight.fabric != NULL;
+		fetch->direct_link = source->direct_link;
+	source->reading_lanes[ps_source_lane(which)] = fetch->direct_link.fabric != NULL;
 	assert(f->state == PS_FETCH_IDLE);
 	f->state = PS_FETCH_ASKED;
 	return true;
@@ -200,17 +202,17 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 
 /* Returns true if the source's memory is still being read by a request that was given up: only the
  * thread that ends the link waits for that. */
-static bool is_link_read(const struct ps_demand *d, unsigned which)
+static bool is_link_being_read(const struct ps_demand *d, unsigned which)
 {
-	return d->ops->is_still_peeking && d->ops->is_still_peeking(d->pager, which);
+	return d->ops->is_still_reading && d->ops->is_still_reading(d->pager, which);
 }
 
 /* Lets the thread that ends the source's link go on, if no read uses the link any more. */
 static void release_link(struct ps_demand *d, unsigned which)
 {
-	bool *peeking = &mirror_of(d, which)->peeking[ps_source_lane(which)];
+	bool *peeking = &mirror_of(d, which)->reading_lanes[ps_source_lane(which)];
 
-	if (is_link_read(d, which))
+	if (is_link_being_read(d, which))
 		return;
 	pthread_mutex_lock(&d->lock);
 	if (*peeking && d->fetching[which].state != PS_FETCH_ASKED) {
@@ -226,7 +228,7 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 	struct ps_fetching *f = &d->fetching[which];
 	uint64_t *usual = &d->usual[ps_source_lane(which)];
 
-	if (ps_source_fault(&f->wanted, fetched)) {
+	if (ps_answer_rejection(&f->wanted, fetched)) {
 		/* After a direct read that does not count, the mirror is asked over a connection:
 		 * it may send the bytes, or say what is wrong. */
 		pthread_mutex_lock(&d->lock);
@@ -266,7 +268,7 @@ static void poll_answer(struct ps_demand *d, unsigned which, uint64_t now)
 	if (rc > 0)
 		take_answer(d, which, &fetched, now);
 	else if (rc < 0 || !has_time_left(d, which, now))
-		drop_source(d, which, now);
+		drop_source_connection(d, which, now);
 }
 
 /* Takes the source's answer, and notes what became of the previous one. */
@@ -283,7 +285,7 @@ static void poll_source(struct ps_demand *d, unsigned which, uint64_t now)
 		f->delay = FIRST_DELAY;
 		set_state(d, which, PS_FETCH_IDLE);
 	}
-	lead_source(d, which);
+	update_source_address(d, which);
 	if (f->state == PS_FETCH_ASKED)
 		poll_answer(d, which, now);
 	release_link(d, which);
@@ -305,9 +307,9 @@ static void send_request(struct ps_demand *d, unsigned which, uint64_t now)
 	f->until = now + d->patience;
 	f->arrived = 0;
 	if (!d->ops->ask(d->pager, which, &fetch))
-		drop_source(d, which, now);
+		drop_source_connection(d, which, now);
 	/* A direct read is complete already. */
-	else if (fetch.straight.fabric)
+	else if (fetch.direct_link.fabric)
 		poll_answer(d, which, d->env->ops->now(d->env));
 	release_link(d, which);
 }
@@ -330,7 +332,8 @@ static uint64_t advance_source(struct ps_demand *d, unsigned which, uint64_t now
 	struct ps_fetching *f = &d->fetching[which];
 	uint64_t late;
 
-	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->again_at && !is_link_read(d, which))
+	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->again_at &&
+	    !is_link_being_read(d, which))
 		send_request(d, which, now);
 	switch (state_of(d, which)) {
 	case PS_FETCH_IDLE:

@@ -18,8 +18,8 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
-bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
-                      const struct ps_want *want)
+bool ps_granules_can_be_moved(const struct ps_demand *d, const struct ps_mapping *mapping,
+                              const struct ps_want *want)
 {
 	return d->ops->moves &&
 	       d->ops->moves(d->pager, mapping->base + want->granule * d->ops->granule,
@@ -30,7 +30,7 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
                           bool *all)
 {
 	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
-	const uint32_t here = ps_granule_bytes_here(d, mapping, part->granule);
+	const uint32_t here = ps_granule_present_bytes(d, mapping, part->granule);
 	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
 	const uint64_t at = part->granule * d->ops->granule + here;
 	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
@@ -72,14 +72,14 @@ static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mappi
 		return false;
 	for (unsigned i = 0; i < f->count; i++)
 		if (mapping->states[f->granule + i] >= PS_GRANULE_HERE ||
-		    ps_granule_bytes_here(d, mapping, f->granule + i))
+		    ps_granule_present_bytes(d, mapping, f->granule + i))
 			return false;
-	return ps_granules_move(d, mapping, &run);
+	return ps_granules_can_be_moved(d, mapping, &run);
 }
 
 /* Finds the next part of the answer to fill in. Returns false if no part is left. Granules that are
  * here already, because both lanes fetched them or two sources were asked, stay unchanged. */
-static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want *part)
+static bool find_next_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want *part)
 {
 	const struct ps_mapping *mapping = ps_mapping_by_generation(d, f->generation);
 
@@ -103,13 +103,13 @@ static void finish_answer(struct ps_demand *d, unsigned which, enum ps_fetch_sta
 }
 
 /* Fills in one part of a source's answer. Caller holds d->lock. */
-static void fill_part(struct ps_demand *d, unsigned which)
+static void fill_next_part(struct ps_demand *d, unsigned which)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	struct ps_want part;
 	bool all;
 
-	if (!find_part(d, f, &part)) {
+	if (!find_next_part(d, f, &part)) {
 		finish_answer(d, which, PS_FETCH_FILLED);
 		return;
 	}
@@ -125,7 +125,7 @@ static void fill_part(struct ps_demand *d, unsigned which)
 		finish_answer(d, which, PS_FETCH_FILLED);
 }
 
-bool ps_fill_step(struct ps_demand *d)
+bool ps_fill_answers_step(struct ps_demand *d)
 {
 	unsigned which = 0;
 
@@ -134,7 +134,7 @@ bool ps_fill_step(struct ps_demand *d)
 	while (which < PS_SOURCES && d->fetching[which].state != PS_FETCH_FILLING)
 		which++;
 	if (which < PS_SOURCES)
-		fill_part(d, which);
+		fill_next_part(d, which);
 	pthread_mutex_unlock(&d->lock);
 	return which < PS_SOURCES;
 }

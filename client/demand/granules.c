@@ -42,8 +42,8 @@ uint64_t ps_granule_by_address(const struct ps_demand *d, const struct ps_mappin
 	return (address - (uint64_t)(uintptr_t)mapping->base) / d->ops->granule;
 }
 
-uint32_t ps_granule_bytes_here(const struct ps_demand *d, const struct ps_mapping *mapping,
-                               uint64_t granule)
+uint32_t ps_granule_present_bytes(const struct ps_demand *d, const struct ps_mapping *mapping,
+                                  uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_HERE)
 		return d->ops->granule;
@@ -69,7 +69,7 @@ static void queue_want(struct ps_demand *d, const struct ps_mapping *mapping, ui
 	};
 }
 
-void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+void ps_granule_note_wanted(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_COPIED) {
 		mapping->states[granule] = PS_GRANULE_COPIED_WANTED;
@@ -83,7 +83,7 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 	queue_want(d, mapping, granule);
 }
 
-void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule)
+void ps_granule_ask_early(struct ps_mapping *mapping, uint64_t granule)
 {
 	const bool first = mapping->prefetch_at == mapping->prefetch_end;
 
@@ -96,7 +96,7 @@ void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule)
 		mapping->prefetch_end = granule + 1;
 }
 
-void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
+void ps_granule_allow_request_again(struct ps_demand *d, uint64_t generation, uint64_t granule)
 {
 	struct ps_mapping *mapping = ps_mapping_by_generation(d, generation);
 
@@ -157,9 +157,9 @@ static void widen_want(const struct ps_demand *d, const struct ps_mapping *mappi
 
 	for (uint64_t g = whole.granule; g < whole.granule + run; g++)
 		if (g >= mapping->count || mapping->states[g] >= PS_GRANULE_COPIED ||
-		    ps_granule_bytes_here(d, mapping, g))
+		    ps_granule_present_bytes(d, mapping, g))
 			return;
-	if (ps_granules_move(d, mapping, &whole))
+	if (ps_granules_can_be_moved(d, mapping, &whole))
 		*want = whole;
 }
 

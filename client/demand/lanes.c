@@ -9,7 +9,7 @@
 
 /* --- faults --- */
 
-static void refuse_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+static void poison_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	mapping->states[granule] = PS_GRANULE_REFUSED;
 	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
@@ -29,11 +29,11 @@ static void take_fault(struct ps_demand *d, uint64_t address)
 	/* A page that was here and is missing was discarded: it must not get older bytes. If the
 	 * page is here, the fault is from before it came, and the kernel refuses nothing. */
 	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
-	    offset % d->ops->granule < ps_granule_bytes_here(d, mapping, granule))
+	    offset % d->ops->granule < ps_granule_present_bytes(d, mapping, granule))
 		d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
 		               PS_PAGE);
 	else
-		ps_granule_want(d, mapping, granule);
+		ps_granule_note_wanted(d, mapping, granule);
 }
 
 static void take_faults(struct ps_demand *d)
@@ -49,7 +49,7 @@ static void take_faults(struct ps_demand *d)
 
 /* Refuses the granules that threads wait for, once the owner is fenced. Other granules are refused
  * when a thread touches them. */
-static void refuse_wanted(struct ps_demand *d)
+static void poison_wanted_granules(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -58,7 +58,7 @@ static void refuse_wanted(struct ps_demand *d)
 			if (mapping->states[g] == PS_GRANULE_WANTED ||
 			    mapping->states[g] == PS_GRANULE_ASKED ||
 			    mapping->states[g] == PS_GRANULE_COPIED_WANTED)
-				refuse_granule(d, mapping, g);
+				poison_granule(d, mapping, g);
 	}
 	d->want_count = 0;
 	d->want_ring_overflowed = false;
@@ -101,7 +101,7 @@ static void take_events(struct ps_demand *d)
 	pthread_mutex_lock(&d->lock);
 	cover_mappings(d);
 	if (d->fenced)
-		refuse_wanted(d);
+		poison_wanted_granules(d);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -122,10 +122,10 @@ void ps_fault_lane(void *arg)
 
 		take_events(d);
 		until = ps_sources_step(d, PS_FAULT_LANE, now);
-		fills = ps_fill_step(d);
-		takes = ps_take_step(d);
+		fills = ps_fill_answers_step(d);
+		takes = ps_fill_from_copy_step(d);
 		if (!fills && !takes)
-			due = ps_large_step(d, now);
+			due = ps_make_large_pages_step(d, now);
 		d->ops->sleep(d->pager, PS_FAULT_LANE, due < until ? due : until);
 	}
 	end_sources(d, PS_FAULT_LANE);

@@ -53,7 +53,7 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 
 /* Prepares the mirror as far as possible without waiting. Returns 1 if it is RESYNCING now, 0 if
  * not yet, or an error code; then the caller disconnects the mirror. */
-int ps_resync_prepare(struct perseas *p, struct ps_error *error);
+int ps_resync_continue_preparing(struct perseas *p, struct ps_error *error);
 
 /* Continues the copy as far as possible without waiting. */
 void ps_resync_step(struct perseas *p);

@@ -57,12 +57,12 @@ void ps_resync_begin_comparing(struct perseas *p)
 	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->why);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_move(p, r->target, PERSEAS_MIRROR_STALE, why);
+	ps_mirror_move_to_state(p, r->target, PERSEAS_MIRROR_STALE, why);
 	pthread_mutex_unlock(&p->lock);
 	ps_resync_move(p, PS_RESYNC_COMPARING);
 }
 
-const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_t *offset)
+const struct ps_segment *ps_next_mapped_segment(struct perseas *p, uint32_t *id, uint64_t *offset)
 {
 	for (; *id < PS_SEGMENTS_MAX; ++*id, *offset = 0) {
 		const struct ps_segment *s = ps_segment_by_id(p, *id);
@@ -115,8 +115,8 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	const uint64_t length = digest_piece_length(p, segment), rate = p->options.resync_rate;
 	int rc;
 
-	r->fetching = !ps_demand_request(p, segment, r->offset, length);
-	if (r->fetching || ps_now(p) < r->next_at)
+	r->is_fetching_chunk = !ps_demand_request(p, segment, r->offset, length);
+	if (r->is_fetching_chunk || ps_now(p) < r->next_at)
 		return 0;
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
@@ -180,7 +180,7 @@ static int make_everything_due(struct perseas *p, struct ps_error *error)
 	return end_comparing(r);
 }
 
-int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
+int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment;
@@ -189,7 +189,7 @@ int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
 
 	ps_assert_admin(p);
 	if (!r->read_length) {
-		segment = ps_next_mapped(p, &r->segment, &r->offset);
+		segment = ps_next_mapped_segment(p, &r->segment, &r->offset);
 		return segment ? ask_for_digests(p, segment, error) : end_comparing(r);
 	}
 	rc = ps_resync_take_answer(p, &reply, NULL, error);

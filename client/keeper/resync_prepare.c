@@ -82,7 +82,7 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 
 	r->whole = r->has_new_id ? reason_anew(r->target) : reason_beside(p, r->target, claim);
 	r->in_place = !r->whole;
-	r->base = r->in_place ? ps_due_judge(p, r->target, claim) : PS_DUE_ALL;
+	r->base = r->in_place ? ps_due_choose_base(p, r->target, claim) : PS_DUE_ALL;
 	if (r->in_place && r->base == PS_DUE_ALL) {
 		r->whole = ps_resync_reason_not_to_compare(p, r->target);
 		r->base = r->whole ? PS_DUE_ALL : PS_DUE_DIFFERENT;
@@ -340,7 +340,7 @@ static int step_attaching(struct perseas *p, struct ps_error *error)
 	return ask_to_add_unpublished(p, error);
 }
 
-static int step_adding(struct perseas *p, struct ps_error *error)
+static int step_adding_segments(struct perseas *p, struct ps_error *error)
 {
 	struct ps_mirror *m = p->upkeep.resync.target;
 	int fds[PS_REGIONS_MAX], rc;
@@ -362,7 +362,7 @@ static int step_comparing(struct perseas *p, struct ps_error *error)
 	int rc = check_publish_generation(p, error);
 
 	if (!rc)
-		rc = ps_resync_compare_some(p, error);
+		rc = ps_resync_step_comparing(p, error);
 	if (rc <= 0)
 		return rc;
 	if (reason_beside(p, r->target, claim_of(r->target)))
@@ -393,20 +393,20 @@ static int step_preparation(struct perseas *p, struct ps_error *error)
 	case PS_RESYNC_ATTACHING:
 		return step_attaching(p, error);
 	case PS_RESYNC_ADDING:
-		return step_adding(p, error);
+		return step_adding_segments(p, error);
 	default:
 		return 0;
 	}
 }
 
-int ps_resync_prepare(struct perseas *p, struct ps_error *error)
+int ps_resync_continue_preparing(struct perseas *p, struct ps_error *error)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 	int rc;
 
 	ps_assert_admin(p);
 	do {
-		ps_pending_take_all(p, ps_now(p));
+		ps_pending_take_all_answers(p, ps_now(p));
 		rc = step_preparation(p, error);
 	} while (rc > 0 && r->state != PS_RESYNC_COPYING);
 	return rc;

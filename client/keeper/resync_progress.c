@@ -40,7 +40,7 @@ static uint64_t rate_since(const struct ps_resync_mark *mark, uint64_t now, uint
 }
 
 /* Returns the time for `bytes` at that rate, rounded up. */
-static uint64_t ms_of(uint64_t bytes, uint64_t rate)
+static uint64_t ms_to_copy(uint64_t bytes, uint64_t rate)
 {
 	return bytes / rate * 1000 + (bytes % rate * 1000 + rate - 1) / rate;
 }
@@ -58,6 +58,6 @@ void ps_resync_progress(struct perseas *p, const struct ps_mirror *m,
 	progress->total = r->total;
 	progress->whole = r->whole ? r->whole->name : "";
 	progress->rate = rate_since(&r->before, ps_now(p), r->done);
-	if (progress->rate && r->compared && r->total > r->done)
-		progress->left_ms = ms_of(r->total - r->done, progress->rate);
+	if (progress->rate && r->is_comparison_done && r->total > r->done)
+		progress->left_ms = ms_to_copy(r->total - r->done, progress->rate);
 }

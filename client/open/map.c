@@ -141,7 +141,7 @@ static void undo_map(struct perseas *p, const struct ps_segment *segment,
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = ps_grown_ids(p, segment, ids);
+	const unsigned count = ps_grown_part_ids(p, segment, ids);
 
 	pthread_mutex_lock(&p->lock);
 	ps_map_hide(p, ids, count, hidden);

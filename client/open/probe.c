@@ -442,7 +442,7 @@ static int judge_epoch(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
 
-	if (!ps_epoch_choose(p))
+	if (!ps_epoch_raise_to_promises(p))
 		return 0;
 	ps_fill_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);

@@ -67,7 +67,7 @@ static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint
 	p->destroyed.seq = seq;
 	p->upkeep.publish_generation++;
 	/* A standby's copy of the segment is obsolete, even if it would only be read later. */
-	ps_warm_leave(p->warm_copy, segment->id);
+	ps_warm_stop_using_segment(p->warm_copy, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
 	pthread_mutex_unlock(&p->lock);
@@ -134,7 +134,7 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 	if (!rc)
 		rc = check_mirrors_ready(p);
 	/* One record destroys all parts: with several, a new owner could find only some of them. */
-	return rc ? rc : destroy_segments(p, ids, ps_grown_ids(p, segment, ids), seq);
+	return rc ? rc : destroy_segments(p, ids, ps_grown_part_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */

@@ -66,7 +66,7 @@ static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
 	struct ps_segment *segment = ps_segment_by_id(p, hidden->id);
 
 	if (segment->born) {
-		segment->unmapped_seq = p->commit.seq;
+		segment->last_unmap_seq = p->commit.seq;
 		ps_demand_unmap(p, segment);
 	} else {
 		ps_map_drop_at_mirrors(p, segment->id);
@@ -81,7 +81,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = ps_grown_ids(p, segment, ids);
+	const unsigned count = ps_grown_part_ids(p, segment, ids);
 	int rc;
 
 	if (segment->heap_count)

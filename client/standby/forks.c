@@ -97,7 +97,7 @@ static bool is_forked(struct ps_follow *follow, const struct ps_images *images)
 
 /* Takes the images twice: a roster that changes while mirrors answer one after the other looks like
  * a fork, but only once. */
-void ps_forks_look(struct ps_follow *follow, struct ps_images *images)
+void ps_forks_note_images(struct ps_follow *follow, struct ps_images *images)
 {
 	const bool before = follow->forked;
 
@@ -105,6 +105,6 @@ void ps_forks_look(struct ps_follow *follow, struct ps_images *images)
 	if (before || !follow->forked)
 		return;
 	ps_images_free(images);
-	ps_images_fetch(images, &follow->looks, follow->store);
+	ps_images_fetch(images, &follow->status_peers, follow->store);
 	follow->forked = is_forked(follow, images);
 }

@@ -108,7 +108,7 @@ static unsigned take_answers(struct ps_peers *peers, uint32_t *awaited, uint64_t
 			continue;
 		}
 		rest++;
-		*count += peers->env->ops->control_waits(peers->controls[i], &fds[*count]);
+		*count += peers->env->ops->fill_control_pollfd(peers->controls[i], &fds[*count]);
 	}
 	return rest;
 }
@@ -220,7 +220,7 @@ void ps_peers_end(struct ps_peers *peers)
 		peers_disconnect(peers, i);
 }
 
-const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i)
+const uint8_t *ps_peers_daemon_id(const struct ps_peers *peers, unsigned i)
 {
 	assert(i < peers->count);
 	return ps_known_daemon_id(peers->daemons[i]);

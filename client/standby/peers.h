@@ -41,7 +41,7 @@ int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char 
                          struct ps_error *error);
 
 /* Returns the identity of the daemon at address `i`, or NULL if it told none. */
-const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i);
+const uint8_t *ps_peers_daemon_id(const struct ps_peers *peers, unsigned i);
 
 /* Asks each peer whose request is not NULL, and waits for all answers, or for enough of them. Frees
  * the replies of the round before. A peer that failed to answer is not asked again before

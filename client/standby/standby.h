@@ -50,7 +50,8 @@ struct perseas_standby {
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];
 
 	/* Owned by the thread while it runs. */
-	/* Handle for the next open, not open yet; its env has the connections of follow.looks. */
+	/* Handle for the next open, not open yet; its env has the connections of
+	 * follow.status_peers. */
 	struct perseas *p;
 	struct ps_follow follow;
 	struct ps_turn turn;

@@ -114,7 +114,8 @@ static bool can_see(struct ps_demand *d, const uint8_t *at, bool *never)
 	if (!mapping || *page_of(d->pager, at) != PAGE_MISSING)
 		return true;
 	*never = d->fenced;
-	ps_granule_want(d, mapping, ps_granule_by_address(d, mapping, (uint64_t)(uintptr_t)at));
+	ps_granule_note_wanted(d, mapping,
+	                       ps_granule_by_address(d, mapping, (uint64_t)(uintptr_t)at));
 	return false;
 }
 
@@ -267,7 +268,7 @@ static bool pager_ask(struct ps_pager *pager, unsigned which,
 	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
 
-	if (missing->straight.fabric) {
+	if (missing->direct_link.fabric) {
 		sim_reader_ask(&pager->readers[which], missing);
 		return true;
 	}
@@ -325,7 +326,7 @@ static void pager_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t unti
 		const struct pager_source *source = &pager->sources[ps_source_number(lane, i)];
 
 		if (source->asking && source->control)
-			sim_env_ops.control_waits(source->control, &fds[wait.count++]);
+			sim_env_ops.fill_control_pollfd(source->control, &fds[wait.count++]);
 	}
 	wait.flag = &pager->woken[lane];
 	if (pager->owner->dead)
@@ -344,8 +345,8 @@ const struct ps_pager_ops sim_pager_ops = {
 	.limit = pager_has_no_limit,
 	.wake = pager_wake,
 	.look_up = pager_looks_up_nothing,
-	.start_peeker = pager_start_peeker,
-	.can_watch = pager_can_watch,
+	.start_direct_reader = pager_start_peeker,
+	.can_track_stores = pager_can_watch,
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,
@@ -354,7 +355,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.refuse = pager_refuse,
 	.lead = pager_lead,
 	.drop = pager_drop,
-	.is_still_peeking = pager_is_still_peeking,
+	.is_still_reading = pager_is_still_peeking,
 	.ask = pager_ask,
 	.answer = pager_answer,
 	.sleep = pager_sleep,

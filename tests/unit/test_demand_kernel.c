@@ -140,7 +140,7 @@ TEST(test_what_another_userfaultfd_has_is_left_out, struct rig *rig)
 	uffd = cover(gone, PART);
 	rig_fetch(rig);
 	close(uffd);
-	if (ps_demand_can_watch(rig->p))
+	if (ps_demand_can_track_stores(rig->p))
 		for (uint64_t i = 0; i < PART; i++)
 			assert_int_equal(gone[i], 0);
 	assert_true(rig_wrong(rig) <= PART);

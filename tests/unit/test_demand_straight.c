@@ -64,7 +64,7 @@ static const struct ps_fabric *choose(struct ps_env *env, const struct ps_addres
 
 static bool ask(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *missing)
 {
-	connections += !missing->straight.fabric;
+	connections += !missing->direct_link.fabric;
 	return rig_ask(pager, which, missing);
 }
 
@@ -257,7 +257,7 @@ static bool is_found(struct rig *rig, unsigned mirror)
 	bool found;
 
 	pthread_mutex_lock(&d->lock);
-	found = d->sources[mirror].straight.link != NULL;
+	found = d->sources[mirror].direct_link.link != NULL;
 	pthread_mutex_unlock(&d->lock);
 	return found;
 }
@@ -298,7 +298,7 @@ static int no_thread(struct ps_pager *pager, unsigned which)
 static void watch_without_threads(struct ps_env_ops *ops)
 {
 	watch(ops);
-	rig_pager.start_peeker = no_thread;
+	rig_pager.start_direct_reader = no_thread;
 }
 
 TEST(test_without_a_thread_to_read_it_comes_over_connections, struct rig *rig)
@@ -320,7 +320,7 @@ static int hire_over(struct ps_pager *pager, unsigned which)
 	int rc;
 
 	dup2(ends[1], number);
-	rc = ps_pager_uffd.start_peeker(pager, which);
+	rc = ps_pager_uffd.start_direct_reader(pager, which);
 	dup2(saved, number);
 	/* What was to wake the keeper meanwhile went to the pipe. */
 	(void)!write(number, &one, sizeof(one));
@@ -339,7 +339,7 @@ static void watch_hires(struct ps_env_ops *ops)
 {
 	watch(ops);
 	ops->fabric = choose_and_note;
-	rig_pager.start_peeker = hire_over;
+	rig_pager.start_direct_reader = hire_over;
 }
 
 /* After closefrom() a number of the library's may be a file of the application's. */

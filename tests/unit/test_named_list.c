@@ -71,7 +71,7 @@ static struct ps_env *named_env(struct owner *o)
 	server.d = o->d;
 	server.ops = *env->ops;
 	server.ops.list_begin = server_begin;
-	server.ops.list_wait = server_wait;
+	server.ops.list_await = server_wait;
 	server.ops.list_fd = server_fd;
 	server.ops.list_drop = server_drop;
 	server.longest_ns = 0;

@@ -87,7 +87,7 @@ static void assert_gathers(struct ps_demand *d, uint64_t now, uint64_t place)
 {
 	const unsigned before = kernel.calls;
 
-	assert_int_equal(ps_large_step(d, now), now);
+	assert_int_equal(ps_make_large_pages_step(d, now), now);
 	assert_int_equal(kernel.calls, before + 1);
 	assert_int_equal(kernel.place, place);
 }
@@ -102,7 +102,7 @@ static void assert_rests(struct ps_demand *d, uint64_t now, uint64_t until)
 {
 	const unsigned before = kernel.calls;
 
-	assert_int_equal(ps_large_step(d, now), until);
+	assert_int_equal(ps_make_large_pages_step(d, now), until);
 	assert_int_equal(kernel.calls, before);
 }
 
@@ -117,8 +117,8 @@ TEST(test_large_pages_are_left_out, struct ps_demand *d)
 {
 	kernel.large = 1 << 1 | 1 << 2;
 	assert_gathers(d, 7, 0);
-	assert_int_equal(ps_large_step(d, 7), 7);
-	assert_int_equal(ps_large_step(d, 7), 7);
+	assert_int_equal(ps_make_large_pages_step(d, 7), 7);
+	assert_int_equal(ps_make_large_pages_step(d, 7), 7);
 	assert_int_equal(kernel.calls, 1);
 	assert_gathers(d, 7, 3);
 }
@@ -170,7 +170,7 @@ TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 		const unsigned before = kernel.calls;
 
 		do {
-			until = ps_large_step(d, now);
+			until = ps_make_large_pages_step(d, now);
 			assert_int_equal(kernel.place, place);
 			assert_int_equal(until, now + ps_ms(20));
 			now = until;
@@ -184,7 +184,7 @@ TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 TEST(test_in_use_for_once, struct ps_demand *d)
 {
 	kernel.in_use = 1;
-	assert_int_equal(ps_large_step(d, 7), 7 + ps_ms(20));
+	assert_int_equal(ps_make_large_pages_step(d, 7), 7 + ps_ms(20));
 	assert_passes(d, 7 + ps_ms(20));
 	assert_rests(d, 7 + ps_ms(20), PS_NEVER);
 }

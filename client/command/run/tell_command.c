@@ -26,7 +26,7 @@ static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 
 static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *follow)
 {
-	const struct ps_peers *looks = &follow->looks;
+	const struct ps_peers *looks = &follow->status_peers;
 	struct ps_roster_places *places = &told->unlisted_mirrors;
 
 	places->epoch = follow->roster_epoch;
@@ -38,10 +38,10 @@ static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *fol
 
 static void fill_silent(struct ps_inherited *told, const struct ps_follow *follow)
 {
-	const struct ps_peers *looks = &follow->looks;
+	const struct ps_peers *looks = &follow->status_peers;
 	size_t used = 0;
 
-	told->silent_at_ms = ps_follow_now(follow) / MS_NS;
+	told->silent_at_ms = ps_follow_now_ns(follow) / MS_NS;
 	for (unsigned i = 0; i < looks->count; i++)
 		if (ps_follow_is_silent(follow, looks->addresses[i].text))
 			used += ps_text_format(told->silent_mirrors + used,
@@ -62,7 +62,7 @@ void ps_set_inherited_variable(const struct ps_follow *follow, int warm_fd)
 	 */
 	if (strlen(follow->list) < sizeof(told.list))
 		strcpy(told.list, follow->list);
-	fill_named(&told, &follow->looks);
+	fill_named(&told, &follow->status_peers);
 	fill_unlisted(&told, follow);
 	fill_silent(&told, follow);
 	ps_inherited_write(&told, text);
