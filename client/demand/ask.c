@@ -45,10 +45,10 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 		return 0;
 	until = deadline(p, timeout_ms);
 	pthread_mutex_lock(&d->lock);
-	while ((missing = ps_demand_missing_bytes(d, &any)) && !d->fenced && ps_now(p) < until)
-		d->env->ops->wait(d->env, &d->whole, &d->lock, until);
-	fenced = d->fenced;
-	poor = d->poor;
+	while ((missing = ps_demand_missing_bytes(d, &any)) && !d->is_fenced && ps_now(p) < until)
+		d->env->ops->wait(d->env, &d->all_here, &d->lock, until);
+	fenced = d->is_fenced;
+	poor = d->lacks_memory;
 	pthread_mutex_unlock(&d->lock);
 	if (!missing)
 		return 0;

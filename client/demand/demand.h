@@ -30,33 +30,33 @@ struct ps_mapping {
 	uint64_t size;
 	uint64_t last_unmap_seq; /* of the segment when it was mapped: a source must hold it */
 	uint8_t *states;         /* enum ps_granule, `count` of them */
-	uint64_t count, missing;
+	uint64_t count, missing_count;
 	uint8_t *shadow; /* gets bytes before memory does; or NULL */
 	bool watched;    /* there is a shadow, and stores are tracked */
 	/* For each granule of a segment with a shadow: how many of its first pages are here, if
 	 * this host had no memory for the others. */
-	uint8_t *torn;
-	uint64_t next; /* the bulk lane has asked for all granules before it */
+	uint8_t *partial_pages;
+	uint64_t next_bulk; /* the bulk lane has asked for all granules before it */
 	/* All PS_GRANULE_PREFETCH are in this range. */
 	uint64_t prefetch_at, prefetch_end;
-	uint64_t copied;             /* no granule before it is PS_GRANULE_COPIED */
+	uint64_t next_copied;        /* no granule before it is PS_GRANULE_COPIED */
 	bool may_have_copied_wanted; /* some may be PS_GRANULE_COPIED_WANTED */
 	/* large_pages.c is done with so many bytes from `base` on, and has tried the large page
 	 * after them so often. */
-	uint64_t gathered;
-	unsigned gather_tries;
-	int covered; /* 1; 0: not yet; -1: the pager refused */
+	uint64_t large_bytes_done;
+	unsigned large_page_tries;
+	int cover_state; /* 1; 0: not yet; -1: the pager refused */
 };
 
 /* A mirror, as the keeper knows it. */
 struct ps_source {
-	uint64_t version; /* grows with each change; 0: never set */
-	bool counts;      /* the mirror is in the roster */
-	bool lost;        /* a lane lost its connection: the name must be looked up again */
+	uint64_t version;         /* grows with each change; 0: never set */
+	bool is_in_roster;        /* the mirror is in the roster */
+	bool has_lost_connection; /* a lane lost its connection: the name must be looked up again */
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_known_addresses way;
 	struct ps_direct_link direct_link; /* the link for direct reads, if there is one */
-	bool link_refused;                 /* a read through the link did not count */
+	bool is_link_refused;              /* a read through the link did not count */
 	bool reading_lanes[PS_LANES];      /* the lane reads through the link, which must stay */
 };
 
@@ -83,17 +83,17 @@ enum ps_fetch_state {
  * during PS_FETCH_FILLING to the fault lane. */
 struct ps_fetching {
 	enum ps_fetch_state state;
-	uint64_t version; /* of the mirror's entry in `sources` */
+	uint64_t source_version; /* of the mirror's entry in `sources` */
 	struct ps_wanted wanted;
 	uint64_t generation, granule; /* the mapping, and the first granule that was asked for */
 	unsigned count;               /* granules */
 	const uint8_t *bytes;         /* of the answer */
-	unsigned done;                /* granules that were filled, or need not be */
+	unsigned done_count;          /* granules that were filled, or need not be */
 	uint64_t asked_at;
-	uint64_t until;           /* time limit for the answer, or for more of it */
-	uint64_t arrived;         /* bytes of the answer that had arrived when `until` was set */
-	bool doubled;             /* a second source was asked for these granules */
-	uint64_t again_at, delay; /* no request before this time */
+	uint64_t answer_by;      /* time limit for the answer, or for more of it */
+	uint64_t arrived_bytes;  /* bytes of the answer that had arrived when `answer_by` was set */
+	bool has_second_request; /* a second source was asked for these granules */
+	uint64_t next_request_at, retry_delay_ns; /* no request before this time */
 };
 
 enum { PS_WANTS = 256 };
@@ -108,41 +108,43 @@ struct ps_demand {
 	const struct ps_pager_ops *ops;
 	struct ps_pager *pager;
 	char store[PS_NAME_MAX + 1];
-	uint64_t patience; /* ns for an answer */
-	uint64_t rate;     /* bytes a second of the bulk lane; 0: no limit */
+	uint64_t answer_timeout_ns; /* ns for an answer */
+	uint64_t bulk_bytes_per_s;  /* bytes a second of the bulk lane; 0: no limit */
 
 	pthread_mutex_t lock;
-	pthread_cond_t change; /* also signaled when memory has arrived */
+	pthread_cond_t changed; /* also signaled when memory has arrived */
 	/* Signaled when all memory is here. Waking the threads that wait for that for each part
 	 * would take as long as filling it. */
-	pthread_cond_t whole;
-	bool stopping, fenced;
+	pthread_cond_t all_here;
+	bool is_stopping, is_fenced;
 	uint8_t store_id[PS_ID_SIZE], owner[PS_ID_SIZE];
 	uint64_t epoch; /* in which this owner adopted the store; 0: it is renewing its claims */
 	struct ps_mapping mappings[PS_SEGMENTS_MAX];
 	unsigned mapping_count;
-	uint64_t generations;
-	uint64_t filling; /* the mapping that is being filled without the lock; 0: none */
-	uint64_t fills;   /* fills that were begun */
+	uint64_t last_generation;
+	uint64_t
+		filling_generation; /* the mapping that is being filled without the lock; 0: none */
+	uint64_t fill_count;        /* fills that were begun */
 	struct ps_source sources[PS_MIRRORS_MAX];
 	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
 	unsigned want_first, want_count;
 	bool want_ring_overflowed; /* the ring was full: a granule may be WANTED and not be in it */
-	uint64_t rest_at;    /* with a rate: the bulk lane's next request is not sent before */
-	bool tell_keeper;    /* the keeper must be woken when memory arrives */
-	uint64_t starved_at; /* since when a thread waits and no granule arrived; 0: no thread
+	uint64_t bulk_allowed_at; /* with a rate: the bulk lane's next request is not sent before */
+	bool must_wake_keeper;    /* the keeper must be woken when memory arrives */
+	uint64_t starved_at;      /* since when a thread waits and no granule arrived; 0: no thread
 	                        does */
-	bool poor;           /* this host had no memory for all of the last answer */
-	uint64_t faults, fetched;
+	bool lacks_memory;        /* this host had no memory for all of the last answer */
+	uint64_t fault_count, fetched_bytes;
 
 	struct ps_fetching fetching[PS_SOURCES];
-	uint64_t usual[PS_LANES]; /* each lane's: ns that an answer usually takes */
+	uint64_t usual_answer_ns[PS_LANES]; /* each lane's: ns that an answer usually takes */
 
-	struct ps_warm_copy *warm; /* the handle's copy of a standby, or NULL */
+	struct ps_warm_copy *standby_copy; /* the handle's copy of a standby, or NULL */
 
 	/* Used by the keeper only. */
-	bool told_starved, told_whole;
-	uint64_t look_up_at[PS_MIRRORS_MAX]; /* a name is not looked up again before this time */
+	bool has_told_starved, has_told_whole;
+	uint64_t
+		next_lookup_at[PS_MIRRORS_MAX]; /* a name is not looked up again before this time */
 	bool has_direct_reader[PS_MIRRORS_MAX];
 };
 

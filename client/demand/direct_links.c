@@ -47,8 +47,8 @@ void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m)
 	source = &d->sources[m - p->mirrors];
 	pthread_mutex_lock(&d->lock);
 	source->direct_link = (struct ps_direct_link){ NULL, NULL };
-	source->link_refused = false;
+	source->is_link_refused = false;
 	while (source->reading_lanes[PS_FAULT_LANE] || source->reading_lanes[PS_BULK_LANE])
-		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
+		d->env->ops->wait(d->env, &d->changed, &d->lock, PS_NEVER);
 	pthread_mutex_unlock(&d->lock);
 }

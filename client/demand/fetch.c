@@ -56,8 +56,8 @@ static void pause_source(struct ps_demand *d, struct ps_fetching *f, uint64_t no
 	if (!d->starved_at)
 		d->starved_at = now;
 	pthread_mutex_unlock(&d->lock);
-	f->again_at = now + f->delay;
-	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
+	f->next_request_at = now + f->retry_delay_ns;
+	f->retry_delay_ns = 2 * f->retry_delay_ns < LAST_DELAY ? 2 * f->retry_delay_ns : LAST_DELAY;
 }
 
 /* Drops the source's connection, and tells the keeper, which may know another way to the mirror. */
@@ -68,8 +68,8 @@ static void drop_source_connection(struct ps_demand *d, unsigned which, uint64_t
 	d->ops->drop(d->pager, which);
 	pause_source(d, &d->fetching[which], now);
 	pthread_mutex_lock(&d->lock);
-	known = mirror_of(d, which)->lost;
-	mirror_of(d, which)->lost = true;
+	known = mirror_of(d, which)->has_lost_connection;
+	mirror_of(d, which)->has_lost_connection = true;
 	pthread_mutex_unlock(&d->lock);
 	if (!known)
 		d->env->ops->wake(d->env, PS_KEEPER);
@@ -83,7 +83,7 @@ static void update_source_address(struct ps_demand *d, unsigned which)
 	bool same;
 
 	pthread_mutex_lock(&d->lock);
-	same = mirror_of(d, which)->version == f->version;
+	same = mirror_of(d, which)->version == f->source_version;
 	if (!same)
 		source = *mirror_of(d, which);
 	if (!same && f->state == PS_FETCH_ASKED)
@@ -92,10 +92,10 @@ static void update_source_address(struct ps_demand *d, unsigned which)
 	if (same)
 		return;
 	d->ops->drop(d->pager, which);
-	d->ops->lead(d->pager, which, source.counts ? &source.way : NULL);
-	f->version = source.version;
-	f->again_at = 0;
-	f->delay = FIRST_DELAY;
+	d->ops->set_source_address(d->pager, which, source.is_in_roster ? &source.way : NULL);
+	f->source_version = source.version;
+	f->next_request_at = 0;
+	f->retry_delay_ns = FIRST_DELAY;
 }
 
 /* --- what to ask for --- */
@@ -105,10 +105,13 @@ static void update_source_address(struct ps_demand *d, unsigned which)
 static uint64_t second_request_at(const struct ps_demand *d, enum ps_lane lane,
                                   const struct ps_fetching *f)
 {
-	const uint64_t usual = LATE * d->usual[lane];
-	const uint64_t late = usual > d->ops->late ? usual : d->ops->late;
+	const uint64_t usual = LATE * d->usual_answer_ns[lane];
+	const uint64_t late = usual > d->ops->second_request_after_ns
+	                              ? usual
+	                              : d->ops->second_request_after_ns;
 
-	return f->doubled || late > PS_NEVER - f->asked_at ? PS_NEVER : f->asked_at + late;
+	return f->has_second_request || late > PS_NEVER - f->asked_at ? PS_NEVER
+	                                                              : f->asked_at + late;
 }
 
 static bool is_any_missing(const struct ps_mapping *mapping, const struct ps_fetching *f)
@@ -131,7 +134,7 @@ static bool find_overdue_granules(struct ps_demand *d, enum ps_lane lane, uint64
 		if (f->state != PS_FETCH_ASKED || now < second_request_at(d, lane, f))
 			continue;
 		mapping = ps_mapping_by_generation(d, f->generation);
-		f->doubled = true;
+		f->has_second_request = true;
 		if (!mapping || !is_any_missing(mapping, f))
 			continue;
 		*next = (struct ps_want){ f->generation, f->granule, f->count };
@@ -147,7 +150,9 @@ static unsigned granules_for_fault(struct ps_demand *d, unsigned which)
 {
 	const struct ps_source *source = mirror_of(d, which);
 
-	return source->direct_link.fabric && !source->link_refused && !d->rate ? d->ops->run : 1;
+	return source->direct_link.fabric && !source->is_link_refused && !d->bulk_bytes_per_s
+	               ? d->ops->run
+	               : 1;
 }
 
 static bool find_next_granules(struct ps_demand *d, unsigned which, uint64_t now,
@@ -173,8 +178,8 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	struct ps_mapping *mapping;
 	struct ps_want next;
 
-	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next_granules(d, which, now, &next))
+	if (d->is_fenced || !d->epoch || !source->is_in_roster ||
+	    source->version != f->source_version || !find_next_granules(d, which, now, &next))
 		return false;
 	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;
@@ -190,7 +195,7 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 		                            .region = PS_REGION_SEGMENT + mapping->segment,
 		                            .length = wanted->length,
 		                            .offset = next.granule * d->ops->granule };
-	if (!source->link_refused)
+	if (!source->is_link_refused)
 		fetch->direct_link = source->direct_link;
 	source->reading_lanes[ps_source_lane(which)] = fetch->direct_link.fabric != NULL;
 	assert(f->state == PS_FETCH_IDLE);
@@ -217,7 +222,7 @@ static void release_link(struct ps_demand *d, unsigned which)
 	pthread_mutex_lock(&d->lock);
 	if (*peeking && d->fetching[which].state != PS_FETCH_ASKED) {
 		*peeking = false;
-		d->env->ops->broadcast(d->env, &d->change);
+		d->env->ops->broadcast(d->env, &d->changed);
 	}
 	pthread_mutex_unlock(&d->lock);
 }
@@ -226,13 +231,13 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
                         uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
-	uint64_t *usual = &d->usual[ps_source_lane(which)];
+	uint64_t *usual = &d->usual_answer_ns[ps_source_lane(which)];
 
 	if (ps_answer_rejection(&f->wanted, fetched)) {
 		/* After a direct read that does not count, the mirror is asked over a connection:
 		 * it may send the bytes, or say what is wrong. */
 		pthread_mutex_lock(&d->lock);
-		mirror_of(d, which)->link_refused |= fetched->seen != NULL;
+		mirror_of(d, which)->is_link_refused |= fetched->seen != NULL;
 		pthread_mutex_unlock(&d->lock);
 		pause_source(d, f, now);
 		return;
@@ -240,7 +245,7 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 	*usual += (now - f->asked_at) / USUAL_OF - *usual / USUAL_OF;
 	assert(f->state == PS_FETCH_ASKED);
 	f->bytes = fetched->bytes.data;
-	f->done = 0;
+	f->done_count = 0;
 	set_state(d, which, PS_FETCH_FILLING);
 	if (ps_source_lane(which) != PS_FAULT_LANE)
 		d->ops->wake(d->pager, PS_FAULT_LANE);
@@ -251,13 +256,14 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 static bool has_time_left(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
-	const uint64_t arrived = d->ops->come ? d->ops->come(d->pager, which) : 0;
+	const uint64_t arrived = d->ops->received_bytes ? d->ops->received_bytes(d->pager, which)
+	                                                : 0;
 
-	if (arrived >= f->arrived + d->ops->granule) {
-		f->arrived = arrived;
-		f->until = now + d->patience;
+	if (arrived >= f->arrived_bytes + d->ops->granule) {
+		f->arrived_bytes = arrived;
+		f->answer_by = now + d->answer_timeout_ns;
 	}
-	return now < f->until;
+	return now < f->answer_by;
 }
 
 static void poll_answer(struct ps_demand *d, unsigned which, uint64_t now)
@@ -282,7 +288,7 @@ static void poll_source(struct ps_demand *d, unsigned which, uint64_t now)
 	if (state == PS_FETCH_POOR)
 		pause_source(d, f, now);
 	if (state == PS_FETCH_FILLED) {
-		f->delay = FIRST_DELAY;
+		f->retry_delay_ns = FIRST_DELAY;
 		set_state(d, which, PS_FETCH_IDLE);
 	}
 	update_source_address(d, which);
@@ -302,10 +308,10 @@ static void send_request(struct ps_demand *d, unsigned which, uint64_t now)
 	pthread_mutex_unlock(&d->lock);
 	if (!chosen)
 		return;
-	f->doubled = false;
+	f->has_second_request = false;
 	f->asked_at = now;
-	f->until = now + d->patience;
-	f->arrived = 0;
+	f->answer_by = now + d->answer_timeout_ns;
+	f->arrived_bytes = 0;
 	if (!d->ops->ask(d->pager, which, &fetch))
 		drop_source_connection(d, which, now);
 	/* A direct read is complete already. */
@@ -320,7 +326,7 @@ static uint64_t rate_allows_bulk_at(struct ps_demand *d, unsigned which, uint64_
 	uint64_t at;
 
 	pthread_mutex_lock(&d->lock);
-	at = d->rest_at;
+	at = d->bulk_allowed_at;
 	pthread_mutex_unlock(&d->lock);
 	return ps_source_lane(which) == PS_BULK_LANE && at > now ? at : PS_NEVER;
 }
@@ -332,15 +338,16 @@ static uint64_t advance_source(struct ps_demand *d, unsigned which, uint64_t now
 	struct ps_fetching *f = &d->fetching[which];
 	uint64_t late;
 
-	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->again_at &&
+	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->next_request_at &&
 	    !is_link_being_read(d, which))
 		send_request(d, which, now);
 	switch (state_of(d, which)) {
 	case PS_FETCH_IDLE:
-		return f->again_at > now ? f->again_at : rate_allows_bulk_at(d, which, now);
+		return f->next_request_at > now ? f->next_request_at
+		                                : rate_allows_bulk_at(d, which, now);
 	case PS_FETCH_ASKED:
 		late = second_request_at(d, ps_source_lane(which), f);
-		return late > now && late < f->until ? late : f->until;
+		return late > now && late < f->answer_by ? late : f->answer_by;
 	default: /* The fault lane fills in its answers before it asks for more. */
 		return ps_source_lane(which) == PS_FAULT_LANE ? now : PS_NEVER;
 	}

@@ -14,7 +14,7 @@ void ps_fill_from_copy_mark(struct ps_demand *d, const struct ps_segment *segmen
                             uint8_t *states)
 {
 	const struct ps_segment_key key = ps_segment_key(segment);
-	const struct ps_warm_part *part = ps_warm_find_usable_part(d->warm, &key);
+	const struct ps_warm_part *part = ps_warm_find_usable_part(d->standby_copy, &key);
 	const uint64_t size = d->ops->granule;
 
 	for (uint64_t g = 0; part && g < count; g++) {
@@ -42,9 +42,9 @@ static bool find_copied_and_wanted(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 		const void *at = NULL;
 
-		if (mapping->covered > 0 && mapping->may_have_copied_wanted)
+		if (mapping->cover_state > 0 && mapping->may_have_copied_wanted)
 			at = find_state(mapping, 0, PS_GRANULE_COPIED_WANTED);
-		if (mapping->covered > 0)
+		if (mapping->cover_state > 0)
 			mapping->may_have_copied_wanted = at != NULL;
 		if (!at)
 			continue;
@@ -60,13 +60,13 @@ static bool find_copied(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 		const void *at;
 
-		if (mapping->covered <= 0 || mapping->copied == mapping->count)
+		if (mapping->cover_state <= 0 || mapping->next_copied == mapping->count)
 			continue;
-		at = find_state(mapping, mapping->copied, PS_GRANULE_COPIED);
-		mapping->copied = at ? granule_number(mapping, at) : mapping->count;
+		at = find_state(mapping, mapping->next_copied, PS_GRANULE_COPIED);
+		mapping->next_copied = at ? granule_number(mapping, at) : mapping->count;
 		if (!at)
 			continue;
-		*next = (struct ps_want){ mapping->generation, mapping->copied++, 1 };
+		*next = (struct ps_want){ mapping->generation, mapping->next_copied++, 1 };
 		return true;
 	}
 	return false;
@@ -77,7 +77,7 @@ static bool find_copied(struct ps_demand *d, struct ps_want *next)
 static void fill_granule_from_copy(struct ps_demand *d, const struct ps_want *part)
 {
 	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
-	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
+	struct ps_warm_part *copy = ps_warm_part(d->standby_copy, mapping->segment);
 	const uint64_t at = part->granule * d->ops->granule;
 	const uint32_t length = ps_granules_length(d, mapping, part);
 	bool all;
@@ -94,10 +94,10 @@ bool ps_fill_from_copy_step(struct ps_demand *d)
 	struct ps_want part;
 	bool found = false;
 
-	if (!d->warm)
+	if (!d->standby_copy)
 		return false;
 	pthread_mutex_lock(&d->lock);
-	if (!d->fenced)
+	if (!d->is_fenced)
 		found = find_copied_and_wanted(d, &part) || find_copied(d, &part);
 	if (found)
 		fill_granule_from_copy(d, &part);

@@ -12,7 +12,7 @@
 static void poison_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	mapping->states[granule] = PS_GRANULE_REFUSED;
-	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
+	d->ops->poison(d->pager, mapping->base + granule * d->ops->granule,
 	               ps_granule_length(d, mapping, granule));
 }
 
@@ -23,14 +23,14 @@ static void take_fault(struct ps_demand *d, uint64_t address)
 
 	if (!mapping)
 		return;
-	d->faults++;
+	d->fault_count++;
 	offset = address - (uint64_t)(uintptr_t)mapping->base;
 	granule = ps_granule_by_address(d, mapping, address);
 	/* A page that was here and is missing was discarded: it must not get older bytes. If the
 	 * page is here, the fault is from before it came, and the kernel refuses nothing. */
 	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
 	    offset % d->ops->granule < ps_granule_present_bytes(d, mapping, granule))
-		d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
+		d->ops->poison(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
 		               PS_PAGE);
 	else
 		ps_granule_note_wanted(d, mapping, granule);
@@ -69,13 +69,13 @@ static void cover_mappings(struct ps_demand *d)
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		if (mapping->covered)
+		if (mapping->cover_state)
 			continue;
-		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size,
-		                                 mapping->watched)
-		                           ? -1
-		                           : 1;
-		d->env->ops->broadcast(d->env, &d->change);
+		mapping->cover_state = d->ops->cover(d->pager, mapping->base, mapping->size,
+		                                     mapping->watched)
+		                               ? -1
+		                               : 1;
+		d->env->ops->broadcast(d->env, &d->changed);
 		d->ops->wake(d->pager, PS_BULK_LANE);
 	}
 }
@@ -90,7 +90,7 @@ static bool is_running(struct ps_demand *d)
 	bool on;
 
 	pthread_mutex_lock(&d->lock);
-	on = !d->stopping;
+	on = !d->is_stopping;
 	pthread_mutex_unlock(&d->lock);
 	return on;
 }
@@ -100,7 +100,7 @@ static void take_events(struct ps_demand *d)
 	take_faults(d);
 	pthread_mutex_lock(&d->lock);
 	cover_mappings(d);
-	if (d->fenced)
+	if (d->is_fenced)
 		poison_wanted_granules(d);
 	pthread_mutex_unlock(&d->lock);
 }
@@ -108,7 +108,7 @@ static void take_events(struct ps_demand *d)
 static void end_sources(struct ps_demand *d, enum ps_lane lane)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		d->ops->lead(d->pager, ps_source_number(lane, i), NULL);
+		d->ops->set_source_address(d->pager, ps_source_number(lane, i), NULL);
 }
 
 void ps_fault_lane(void *arg)

@@ -17,7 +17,7 @@ enum { TRIES = 8 }; /* for each large page */
 static uint64_t next_large_page_address(const struct ps_mapping *mapping)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)mapping->base;
-	const uint64_t from = start + mapping->gathered;
+	const uint64_t from = start + mapping->large_bytes_done;
 	const uint64_t place = (from + PS_LARGE_PAGE - 1) / PS_LARGE_PAGE * PS_LARGE_PAGE;
 
 	return place + PS_LARGE_PAGE <= start + mapping->size ? place : 0;
@@ -28,7 +28,7 @@ static uint64_t next_large_page_address(const struct ps_mapping *mapping)
 static struct ps_mapping *find_next_large_page(struct ps_demand *d, uint64_t *place)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++)
-		if (d->mappings[i].missing || d->mappings[i].covered <= 0)
+		if (d->mappings[i].missing_count || d->mappings[i].cover_state <= 0)
 			return NULL;
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -47,7 +47,7 @@ static bool collapse_to_large_page(struct ps_demand *d, uint64_t place)
 	uint8_t *at = (uint8_t *)(uintptr_t)place;
 
 	return (d->ops->is_large && d->ops->is_large(d->pager, at, PS_LARGE_PAGE)) ||
-	       d->ops->gather(d->pager, at, PS_LARGE_PAGE);
+	       d->ops->collapse(d->pager, at, PS_LARGE_PAGE);
 }
 
 uint64_t ps_make_large_pages_step(struct ps_demand *d, uint64_t now)
@@ -65,9 +65,10 @@ uint64_t ps_make_large_pages_step(struct ps_demand *d, uint64_t now)
 	done = collapse_to_large_page(d, place);
 	pthread_mutex_lock(&d->lock);
 	mapping = ps_mapping_by_generation(d, generation);
-	if (mapping && (done || ++mapping->gather_tries == TRIES)) {
-		mapping->gathered = place + PS_LARGE_PAGE - (uint64_t)(uintptr_t)mapping->base;
-		mapping->gather_tries = 0;
+	if (mapping && (done || ++mapping->large_page_tries == TRIES)) {
+		mapping->large_bytes_done = place + PS_LARGE_PAGE -
+		                            (uint64_t)(uintptr_t)mapping->base;
+		mapping->large_page_tries = 0;
 	}
 	pthread_mutex_unlock(&d->lock);
 	return done ? now : now + TRY_AGAIN;

@@ -372,7 +372,7 @@ static int uffd_start_direct_reader(struct ps_pager *pager, unsigned mirror)
 	return pager->has_direct_reader[mirror] ? 0 : -1;
 }
 
-static const char *uffd_limit(const struct ps_pager *pager)
+static const char *uffd_limitation_text(const struct ps_pager *pager)
 {
 	return pager->user_only
 	               ? "system calls that are given missing memory fail with EFAULT, since this "
@@ -451,8 +451,8 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 }
 
 /* Moved pages are not write-protected, and would count as written. */
-static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
-                       bool watched)
+static bool uffd_can_move(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+                          bool watched)
 {
 	return pager->moves && !watched && length == BLOCK && (uintptr_t)to % BLOCK == 0;
 }
@@ -463,7 +463,7 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 	const uint64_t whole = round_to_pages(length);
 	uint64_t done = 0;
 
-	if (uffd_moves(pager, to, length, watched))
+	if (uffd_can_move(pager, to, length, watched))
 		done = ps_pages_move(pager->uffd, to, bytes, BLOCK);
 	if (done == BLOCK)
 		return length;
@@ -481,20 +481,21 @@ static bool uffd_is_large(struct ps_pager *pager, const uint8_t *at, uint64_t le
 	return ps_pages_are_large(pager->pages, at, length);
 }
 
-static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool uffd_collapse(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
 	(void)pager;
 	return !madvise(base, size, PS_MADV_COLLAPSE) || errno != EAGAIN;
 }
 
-static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
+static void uffd_poison(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	ps_pages_poison(pager->uffd, at, round_to_pages(length), pager->watches);
 }
 
 /* --- mirrors --- */
 
-static void uffd_lead(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way)
+static void uffd_set_source_address(struct ps_pager *pager, unsigned which,
+                                    const struct ps_known_addresses *way)
 {
 	ps_direct_reader_cancel(&pager->peekers[which]);
 	ps_fetch_connection_set_addresses(&pager->reaches[which], way);
@@ -529,7 +530,7 @@ static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_a
 	return ps_fetch_connection_poll(&pager->reaches[which], fetched);
 }
 
-static uint64_t uffd_come(struct ps_pager *pager, unsigned which)
+static uint64_t uffd_received_bytes(struct ps_pager *pager, unsigned which)
 {
 	return pager->peekers[which].asked
 	               ? 0
@@ -557,10 +558,10 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
 	.page = PS_PAGE,
 	.run = BLOCK / GRANULE,
-	.late = LATE_MS * (uint64_t)1000000,
+	.second_request_after_ns = LATE_MS * (uint64_t)1000000,
 	.begin = uffd_begin,
 	.end = uffd_end,
-	.limit = uffd_limit,
+	.limitation_text = uffd_limitation_text,
 	.wake = uffd_wake,
 	.look_up = uffd_look_up,
 	.start_direct_reader = uffd_start_direct_reader,
@@ -568,15 +569,15 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,
-	.moves = uffd_moves,
+	.can_move = uffd_can_move,
 	.is_large = uffd_is_large,
-	.gather = uffd_gather,
-	.refuse = uffd_refuse,
-	.lead = uffd_lead,
+	.collapse = uffd_collapse,
+	.poison = uffd_poison,
+	.set_source_address = uffd_set_source_address,
 	.drop = uffd_drop,
 	.is_still_reading = uffd_is_still_reading,
 	.ask = uffd_ask,
 	.answer = uffd_answer,
-	.come = uffd_come,
+	.received_bytes = uffd_received_bytes,
 	.sleep = uffd_sleep,
 };

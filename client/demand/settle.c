@@ -23,10 +23,10 @@ void ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, ui
 	const unsigned whole = all ? part->count : here / d->ops->granule;
 
 	memset(&mapping->states[part->granule], PS_GRANULE_HERE, whole);
-	mapping->missing -= whole;
-	if (!all && mapping->torn)
-		mapping->torn[part->granule + whole] = (uint8_t)(here % d->ops->granule /
-		                                                 d->ops->page);
+	mapping->missing_count -= whole;
+	if (!all && mapping->partial_pages)
+		mapping->partial_pages[part->granule + whole] = (uint8_t)(here % d->ops->granule /
+		                                                          d->ops->page);
 }
 
 /* Returns the end of what is here of the granule that contains this offset. */
@@ -69,8 +69,8 @@ void ps_demand_await_fill(struct perseas *p)
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
-	fills = d->fills;
-	while (d->filling && d->fills == fills)
-		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
+	fills = d->fill_count;
+	while (d->filling_generation && d->fill_count == fills)
+		d->env->ops->wait(d->env, &d->changed, &d->lock, PS_NEVER);
 	pthread_mutex_unlock(&d->lock);
 }

@@ -77,7 +77,7 @@ static void watch(struct ps_env_ops *ops)
 	ops->fabric = choose;
 	rig_pager.ask = ask;
 	/* Else another mirror gives what one is held with. */
-	rig_pager.late = PS_NEVER;
+	rig_pager.second_request_after_ns = PS_NEVER;
 }
 
 static int setup(void **state)
@@ -167,7 +167,7 @@ TEST(test_a_link_ends_when_it_is_read_no_more, struct rig *rig)
 	pthread_t thread;
 
 	begin_held(rig);
-	thread = rig_begin_waiting(break_link, rig->p, &rig->p->demand->change);
+	thread = rig_begin_waiting(break_link, rig->p, &rig->p->demand->changed);
 	assert_false(atomic_load(&ended));
 	sem_post(&go);
 	pthread_join(thread, NULL);
@@ -188,7 +188,7 @@ TEST(test_memory_that_hangs_holds_up_nobody, struct rig *rig)
 	begin_held(rig);
 	rig_fetch_unchanged(rig);
 	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, &rig->p->demand->change);
+	atomic_store(&rig_watched, &rig->p->demand->changed);
 	assert_int_equal(pthread_create(&thread, NULL, break_link, rig->p), 0);
 	RIG_UNTIL(atomic_load(&rig_waited) || atomic_load(&ended));
 	assert_false(atomic_load(&ended));
@@ -218,7 +218,7 @@ TEST(test_regions_are_not_taken_from_who_reads_them, struct rig *rig)
 	rig->rate = 1;
 	begin_held(rig);
 	/* Where nobody waits, the memory goes, and the process ends when it is read on. */
-	thread = rig_begin_waiting(unmap_and_destroy, rig, &rig->p->demand->change);
+	thread = rig_begin_waiting(unmap_and_destroy, rig, &rig->p->demand->changed);
 	sem_post(&go);
 	pthread_join(thread, &destroyed);
 	atomic_store(&rig_watched, NULL);

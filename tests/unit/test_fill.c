@@ -71,8 +71,8 @@ static int setup(void **state)
 		                                                   .size = sizeof(f->memory),
 		                                                   .states = f->states,
 		                                                   .count = COUNT,
-		                                                   .missing = COUNT,
-		                                                   .covered = 1 };
+		                                                   .missing_count = COUNT,
+		                                                   .cover_state = 1 };
 	memory = f->memory;
 	fill_count = woken[PS_FAULT_LANE] = woken[PS_BULK_LANE] = 0;
 	*state = f;
@@ -138,7 +138,7 @@ TEST(test_a_run_that_is_copied_is_filled_granule_by_granule, struct fixture *f)
 {
 	static const uint64_t order[] = { 0, 4, 5, 6, 7 };
 
-	f->ops.moves = moves;
+	f->ops.can_move = moves;
 	can_move = true;
 	receive(f, PS_BULK_LANE, 0, BULK);
 	assert_true(ps_fill_answers_step(&f->d));

@@ -24,8 +24,8 @@ static void map(struct fixture *f, uint64_t generation, uint64_t count)
 		.size = (count - 1) * GRANULE + LAST,
 		.states = calloc(count, 1),
 		.count = count,
-		.missing = count,
-		.covered = 1,
+		.missing_count = count,
+		.cover_state = 1,
 	};
 	assert_non_null(f->mapping->states);
 }
@@ -46,7 +46,7 @@ static int setup(void **state)
 	assert_non_null(f);
 	f->ops.granule = GRANULE;
 	f->ops.run = 1;
-	f->ops.moves = moves;
+	f->ops.can_move = moves;
 	f->d.ops = &f->ops;
 	map(f, 1, COUNT);
 	*state = f;
@@ -199,7 +199,7 @@ TEST(test_a_torn_granule_is_in_no_large_page, struct fixture *f)
 	f->ops.run = 4;
 	f->ops.page = 16;
 	can_move = true;
-	f->mapping->torn = torn;
+	f->mapping->partial_pages = torn;
 	ps_granule_note_wanted(&f->d, f->mapping, 5);
 	assert_wanted(f, 5, 1);
 }
@@ -306,7 +306,7 @@ TEST(test_what_somebody_waits_for_in_vain_is_asked_again, struct fixture *f)
 /* With a rate: the bulk comes when its time has come, what is wanted at once. */
 TEST(test_the_rest_has_a_rate, struct fixture *f)
 {
-	f->d.rate = 2 * GRANULE;
+	f->d.bulk_bytes_per_s = 2 * GRANULE;
 	assert_int_equal(next(f), 0);
 	ps_granule_ask_early(f->mapping, 900);
 	assert_false(ps_granule_next_bulk(&f->d, 499999999, &want));
@@ -326,9 +326,9 @@ TEST(test_runs_have_the_rate, struct fixture *f)
 
 	f->ops.run = 4;
 	for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-		f->d.rate = (uint64_t)rates[i].rate * GRANULE;
-		f->d.rest_at = 0;
-		f->mapping->next = 4 * i;
+		f->d.bulk_bytes_per_s = (uint64_t)rates[i].rate * GRANULE;
+		f->d.bulk_allowed_at = 0;
+		f->mapping->next_bulk = 4 * i;
 		assert_next(f, 4 * i, rates[i].count);
 	}
 }

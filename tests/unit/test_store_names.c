@@ -99,7 +99,7 @@ static void on_fence(void *arg)
 	struct racer *racer = arg;
 
 	assert_false(sees_its_promise(racer));
-	if (racer->status_peers++ == 0)
+	if (racer->looks++ == 0)
 		writer_write(&racer->writer, 0, 0, "last", 4, WRITE_ALL);
 }
 
@@ -107,7 +107,7 @@ static void on_fence(void *arg)
  * is gone is in the copy; what it writes later is in no image. */
 TEST(an_owner_with_the_memory_is_fenced_before_the_copy, struct rig *rig)
 {
-	struct racer racer = { .status_peers = 0 };
+	struct racer racer = { .looks = 0 };
 
 	begin_bank(rig, true);
 	memory_heap_keep_removed(rig->mirror.memory, true);
@@ -119,7 +119,7 @@ TEST(an_owner_with_the_memory_is_fenced_before_the_copy, struct rig *rig)
 	memory_heap_on_fence(rig->mirror.memory, on_fence, &racer);
 	look(rig);
 	memory_heap_on_fence(rig->mirror.memory, NULL, NULL);
-	assert_true(racer.status_peers > 0);
+	assert_true(racer.looks > 0);
 	assert_false(bank(rig)->shared);
 	assert_string_equal(bank(rig)->sharer, "");
 	writer_write(&racer.writer, 0, 0, "late", 4, WRITE_ALL);

@@ -375,7 +375,7 @@ static void look_inside(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	(void)context;
-	hidden.status_peers++;
+	hidden.looks++;
 	hidden.declaring = ps_section_is_entered(&hidden.tx->set_range_section);
 	if (mprotect(hidden.page, hidden.size, PROT_READ | PROT_WRITE))
 		abort();
@@ -391,12 +391,12 @@ TEST(test_set_range_is_seen_at_work, struct fixture *f)
 	hidden.page = f->bytes;
 	hidden.size = (size_t)sysconf(_SC_PAGESIZE);
 	hidden.tx = begin(f);
-	hidden.status_peers = 0;
+	hidden.looks = 0;
 	assert_int_equal(sigaction(SIGSEGV, &look, &before), 0);
 	assert_int_equal(mprotect(hidden.page, hidden.size, PROT_NONE), 0);
 	set(f, hidden.tx, 100, 10);
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
-	assert_int_equal(hidden.status_peers, 1);
+	assert_int_equal(hidden.looks, 1);
 	assert_true(hidden.declaring);
 	assert_false(ps_section_is_entered(&hidden.tx->set_range_section));
 	perseas_abort(hidden.tx);
