@@ -42,7 +42,7 @@ static void count_broken_copy(struct perseas *p, struct ps_mirror *m)
 
 	broken->transaction_bytes_per_s = rate_of_transactions(p, m, now);
 	broken->broke_at = now;
-	broken->sent_bytes += p->upkeep.resync.done;
+	broken->sent_bytes += p->upkeep.resync.sent_bytes;
 	broken->count++;
 	broken->pause_ns = FIRST_PAUSE << doublings;
 	if (broken->pause_ns > LONGEST_PAUSE)
@@ -60,8 +60,8 @@ const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror 
 	ps_text_format(text, size,
 	               "%.130s; copy %u in a row that did not end, after %llu of %llu bytes; the "
 	               "next begins in %llu s",
-	               why, m->broken_copies.count, (unsigned long long)r->done,
-	               (unsigned long long)r->total,
+	               why, m->broken_copies.count, (unsigned long long)r->sent_bytes,
+	               (unsigned long long)r->total_bytes,
 	               (unsigned long long)(m->broken_copies.pause_ns / ps_ms(1000)));
 	return text;
 }

@@ -82,7 +82,7 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
 			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed_seq(p), m,
 			         "mirror %s is up to date again, after %llu bytes in %llu ms",
-			         m->address.text, (unsigned long long)p->upkeep.resync.done,
+			         m->address.text, (unsigned long long)p->upkeep.resync.sent_bytes,
 			         (unsigned long long)((ps_now(p) - m->broken_copies.begun_at) /
 			                              ps_ms(1)));
 		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed_seq(p), m,

@@ -303,7 +303,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 	/* Wakes the keeper only when the chunk or the whole copy is complete: commits would pay for
 	 * a wake after every transaction. */
 	if (copying ? !m->completions_until_chunk
-	            : p->upkeep.resync.target == m && p->upkeep.resync.all_posted)
+	            : p->upkeep.resync.target == m && p->upkeep.resync.is_all_posted)
 		p->env->ops->wake(p->env, PS_KEEPER);
 	acked = m->posted_seq - (m->chains_in_flight - (m->completions_until_chunk != 0));
 	/* I3, I4: within a session, a mirror never holds less than it acknowledged. */

@@ -190,7 +190,7 @@ bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
  * began to wait. */
 static bool is_copy_progressing(const struct perseas *p, const struct ps_mirror *m)
 {
-	return (m->completions_until_chunk || p->upkeep.resync.all_posted) &&
+	return (m->completions_until_chunk || p->upkeep.resync.is_all_posted) &&
 	       m->acked_seq != m->broken_copies.wait.acked_at_pause;
 }
 

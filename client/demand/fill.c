@@ -50,8 +50,8 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	d->filling_generation = 0;
 	ps_granules_note_filled(d, part, here + came);
 	d->env->ops->broadcast(d->env, &d->changed);
-	/* The mapping still exists, because its unmap waits for `filling_generation`. Another mapping's unmap
-	 * may have moved its entry. */
+	/* The mapping still exists, because its unmap waits for `filling_generation`. Another
+	 * mapping's unmap may have moved its entry. */
 	whole = !ps_mapping_by_generation(d, part->generation)->missing_count;
 	if (whole)
 		d->env->ops->broadcast(d->env, &d->all_here);

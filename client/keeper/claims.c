@@ -60,14 +60,14 @@ struct ps_probe_sets ps_probe_sets(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		n.told |= (uint32_t)!m->probe.code << i;
-		n.linked |= (uint32_t)(m->control && m->link) << i;
-		n.claimed |= (uint32_t)m->probe.is_claimed << i;
-		n.listed |= (uint32_t)m->probe.is_listed << i;
-		n.counts |= (uint32_t)m->probe.counts_for_r << i;
-		n.candidates |= (uint32_t)m->probe.is_candidate << i;
-		n.adopted |= (uint32_t)m->probe.is_adopted << i;
-		n.session_broke |= (uint32_t)m->probe.has_broken_session << i;
+		n.showed_image_set |= (uint32_t)!m->probe.code << i;
+		n.linked_set |= (uint32_t)(m->control && m->link) << i;
+		n.claimed_set |= (uint32_t)m->probe.is_claimed << i;
+		n.listed_set |= (uint32_t)m->probe.is_listed << i;
+		n.counted_set |= (uint32_t)m->probe.counts_for_r << i;
+		n.candidate_set |= (uint32_t)m->probe.is_candidate << i;
+		n.adopted_set |= (uint32_t)m->probe.is_adopted << i;
+		n.broken_session_set |= (uint32_t)m->probe.has_broken_session << i;
 	}
 	return n;
 }
@@ -76,7 +76,7 @@ uint32_t ps_claimed_and_listed(const struct perseas *p)
 {
 	const struct ps_probe_sets n = ps_probe_sets(p);
 
-	return n.claimed & n.listed;
+	return n.claimed_set & n.listed_set;
 }
 
 void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
@@ -104,7 +104,7 @@ uint32_t ps_judge_images(struct perseas *p, uint32_t set)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
 		                  .naming_roster = p->roster,
-		                  .member_set = ps_probe_sets(p).listed };
+		                  .member_set = ps_probe_sets(p).listed_set };
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);

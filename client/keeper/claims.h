@@ -18,10 +18,11 @@ void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
 
 /* What struct ps_probe_result notes of each mirror, as sets of mirrors. */
 struct ps_probe_sets {
-	uint32_t told;   /* have shown an image */
-	uint32_t linked; /* have a session with a data path */
+	uint32_t showed_image_set; /* have shown an image */
+	uint32_t linked_set;       /* have a session with a data path */
 	/* These are as in struct ps_probe_result. */
-	uint32_t claimed, listed, counts, candidates, adopted, session_broke;
+	uint32_t claimed_set, listed_set, counted_set, candidate_set, adopted_set,
+		broken_session_set;
 };
 
 struct ps_probe_sets ps_probe_sets(const struct perseas *p);

@@ -224,7 +224,7 @@ static int probe_before_renewal(struct perseas *p)
 	ask_status(p, unclaimed & ~fenced_voting_mirrors(p));
 	rc = judge_other_owners(p, unclaimed);
 	ps_judge_images(p, unclaimed);
-	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
+	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidate_set) ? rc : PS_AGAIN;
 }
 
 /* --- the attempt --- */
@@ -305,7 +305,8 @@ static int claim_voters(struct perseas *p)
 {
 	struct ps_round round;
 
-	ps_claims_send(p, voting_mirrors(p) & ps_probe_sets(p).told, ANSWER_TIMEOUT, &round);
+	ps_claims_send(p, voting_mirrors(p) & ps_probe_sets(p).showed_image_set, ANSWER_TIMEOUT,
+	               &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -353,17 +354,17 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 
 static int confirm_counted_claims(struct perseas *p)
 {
-	return ps_claims_find_lost(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
+	return ps_claims_find_lost(p, ps_probe_sets(p).counted_set) ? PS_AGAIN : 0;
 }
 
 static int adopt_own_memory(struct perseas *p, const struct ps_image_position *chosen)
 {
-	const uint32_t counted = ps_probe_sets(p).counts;
+	const uint32_t counted = ps_probe_sets(p).counted_set;
 	uint32_t good;
 
 	assert(p->commit.seq == chosen->seq);
 	ps_renew_adopt(p, counted);
-	good = ps_probe_sets(p).adopted;
+	good = ps_probe_sets(p).adopted_set;
 	return ps_quorum_is_w(p, good) && ps_roster_record_adopted(p, counted, good) ? 0 : PS_AGAIN;
 }
 

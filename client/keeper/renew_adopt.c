@@ -113,7 +113,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
 		done += length;
-		p->upkeep.resync.done += length;
+		p->upkeep.resync.sent_bytes += length;
 		/* The other mirrors must not take this owner for dead during the copy. */
 		ps_heartbeat_step(p, ps_now(p));
 	}
@@ -127,7 +127,7 @@ static int send_memory(struct perseas *p, struct ps_mirror *m)
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
-		p->upkeep.resync.total += p->segments[i].born ? p->segments[i].size : 0;
+		p->upkeep.resync.total_bytes += p->segments[i].born ? p->segments[i].size : 0;
 	ps_tx_observe_begin(p);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].born)
@@ -171,7 +171,7 @@ static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_
 		rc = ps_rejoin_finish(p, m, error);
 	if (rc)
 		note_broken_copy(p, m, error);
-	p->upkeep.resync.done = p->upkeep.resync.total = 0;
+	p->upkeep.resync.sent_bytes = p->upkeep.resync.total_bytes = 0;
 	return rc;
 }
 
@@ -214,7 +214,7 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 			if (!(counted >> i & 1) || m->probe.is_adopted ||
 			    find_effort(p, m) != effort)
 				continue;
-			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted))
+			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted_set))
 				return;
 			if (effort == NEEDS_COPY && is_pausing_after_broken_copy(p, m))
 				continue;

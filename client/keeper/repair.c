@@ -113,7 +113,7 @@ static void take_digests(struct perseas *p, struct ps_mirror *m,
                          const struct ps_error *why)
 {
 	struct ps_repair *r = pending->arg;
-	const unsigned count = (unsigned)((r->length + PS_GRANULE - 1) / PS_GRANULE);
+	const unsigned count = (unsigned)((r->piece_bytes + PS_GRANULE - 1) / PS_GRANULE);
 	const Perseas__DigestReply *theirs;
 
 	(void)why;
@@ -164,7 +164,7 @@ static void ask_for_piece_digests(struct perseas *p, const struct ps_segment *se
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
 	ask.offset = r->offset;
-	ask.length = r->length;
+	ask.length = r->piece_bytes;
 	ask.key = (ProtobufCBinaryData){ PS_DIGEST_KEY, key };
 	r->question_id = pending.ticket;
 	r->asked_mirrors = r->answering_mirrors = 0;
@@ -185,8 +185,8 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 
 	if (end_repair_without_w(p, set) || r->seq < segment->born)
 		return;
-	r->length = length;
-	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
+	r->piece_bytes = length;
+	r->next_piece_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
 	p->env->ops->random(p->env, key, sizeof(key));
 	ask_for_piece_digests(p, segment, set, key);
 	ps_tx_observe_begin(p);
@@ -201,9 +201,9 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 static void ask_about_next_piece(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	const struct ps_segment *segment = ps_next_mapped_segment(p, &r->segment, &r->offset);
+	const struct ps_segment *segment = ps_next_mapped_segment(p, &r->segment_id, &r->offset);
 	struct ps_order_result *result = ps_orders_find_or_make_result(p, r->order_id);
-	uint64_t length = (uint64_t)r->granules * PS_GRANULE;
+	uint64_t length = (uint64_t)r->max_granules * PS_GRANULE;
 
 	if (!segment) {
 		r->state = PS_REPAIR_SENDING;
@@ -214,7 +214,7 @@ static void ask_about_next_piece(struct perseas *p)
 	ps_text_format(result->text, sizeof(result->text),
 	               "compares its memory with its mirrors: segment '%s', %" PRIu64 "%%",
 	               segment->name, r->offset / (segment->size / 100 + 1));
-	if (!p->upkeep.resync.target && ps_now(p) >= r->next_at &&
+	if (!p->upkeep.resync.target && ps_now(p) >= r->next_piece_at &&
 	    ps_demand_request(p, segment, r->offset, length))
 		ask_about_piece(p, segment, length);
 }
@@ -227,11 +227,12 @@ static uint64_t settled_length(struct perseas *p)
 	uint64_t at = 0;
 
 	pthread_mutex_lock(&p->lock);
-	while (at < r->length &&
-	       ps_change_map_last_seq(p, r->segment, (r->offset + at) >> PS_CHANGE_SHIFT) <= r->seq)
+	while (at < r->piece_bytes &&
+	       ps_change_map_last_seq(p, r->segment_id, (r->offset + at) >> PS_CHANGE_SHIFT) <=
+	               r->seq)
 		at += PS_GRANULE;
 	pthread_mutex_unlock(&p->lock);
-	return at < r->length ? at : r->length;
+	return at < r->piece_bytes ? at : r->piece_bytes;
 }
 
 /* Notes at which mirrors a granule of the piece is wrong. Ends the repair if W mirrors do not
@@ -269,25 +270,26 @@ static void judge_granule(struct perseas *p, const struct ps_segment *segment, u
  * alone, because that takes the least time. */
 static void move_to_next_piece(struct ps_repair *r, uint64_t settled)
 {
-	if (settled == r->length)
-		r->granules = r->granules < PS_DIGESTS_MAX / 4 ? 4 * r->granules : PS_DIGESTS_MAX;
+	if (settled == r->piece_bytes)
+		r->max_granules = r->max_granules < PS_DIGESTS_MAX / 4 ? 4 * r->max_granules
+		                                                       : PS_DIGESTS_MAX;
 	else
-		r->granules = 1;
-	r->tries = settled ? 0 : r->tries + 1;
-	if (r->tries == TRIES) {
+		r->max_granules = 1;
+	r->try_count = settled ? 0 : r->try_count + 1;
+	if (r->try_count == TRIES) {
 		r->unsettled_granule_count++;
-		r->tries = 0;
+		r->try_count = 0;
 		settled = PS_GRANULE;
 	}
 	r->offset += settled;
-	r->length = 0;
+	r->piece_bytes = 0;
 }
 
 /* Judges the part of the piece that did not change until all answers had come. */
 static void judge_piece(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	const struct ps_segment *segment = ps_segment_by_id(p, r->segment);
+	const struct ps_segment *segment = ps_segment_by_id(p, r->segment_id);
 	const uint64_t settled = settled_length(p);
 
 	if (end_repair_without_w(p, r->answering_mirrors))
@@ -304,9 +306,9 @@ static void step_comparing(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 
-	if (end_if_segments_changed(p) || (r->length && r->asked_mirrors))
+	if (end_if_segments_changed(p) || (r->piece_bytes && r->asked_mirrors))
 		return;
-	if (r->length)
+	if (r->piece_bytes)
 		judge_piece(p);
 	if (r->state == PS_REPAIR_COMPARING)
 		ask_about_next_piece(p);
@@ -389,7 +391,7 @@ void ps_repair_begin(struct perseas *p, const uint8_t *order_id)
 	r->state = PS_REPAIR_COMPARING;
 	memcpy(r->order_id, order_id, PS_ID_SIZE);
 	r->publish_generation = p->upkeep.publish_generation;
-	r->granules = PS_DIGESTS_MAX;
+	r->max_granules = PS_DIGESTS_MAX;
 	(void)ps_orders_find_or_make_result(p, order_id);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -420,6 +422,7 @@ uint64_t ps_repair_due_at(const struct perseas *p, uint64_t now)
 	const struct ps_repair *r = &p->upkeep.repair;
 
 	/* Answers, and memory that arrives, wake the keeper. */
-	return r->state == PS_REPAIR_COMPARING && !r->length && r->next_at > now ? r->next_at
-	                                                                         : PS_NEVER;
+	return r->state == PS_REPAIR_COMPARING && !r->piece_bytes && r->next_piece_at > now
+	               ? r->next_piece_at
+	               : PS_NEVER;
 }

@@ -132,10 +132,10 @@ static const char *describe_copy(const struct ps_resync *r, char *text, size_t s
 		[PS_DUE_REPAIR] = "repaired",
 	};
 
-	const char *whole = r->whole ? r->whole->text : NULL;
+	const char *whole = r->whole_reason ? r->whole_reason->text : NULL;
 
-	ps_text_format(text, size, "being %s: %s%s%s", what[r->base], r->why, whole ? ", and " : "",
-	               whole ? whole : "");
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->why,
+	               whole ? ", and " : "", whole ? whole : "");
 	return text;
 }
 
@@ -157,7 +157,7 @@ void ps_resync_begin_copying(struct perseas *p)
 	r->image_already_counted = !r->has_new_id && was_adopted(p, m, claim);
 	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable_seq(p);
-	ps_mirror_note_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
+	ps_mirror_note_position(m, r->is_in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_note_begin(p, m);
 	ps_resync_progress_begin(p);
 	ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_RESYNCING, describe_copy(r, why, sizeof(why)));
@@ -167,14 +167,14 @@ void ps_resync_begin_copying(struct perseas *p)
 
 /* --- chunks --- */
 
-/* Moves r->segment and r->offset on to the next part that the mirror must be sent. Returns its
+/* Moves r->segment_id and r->offset on to the next part that the mirror must be sent. Returns its
  * segment, or NULL if no part is left. */
 static struct ps_segment *next_segment(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
-		struct ps_segment *s = ps_segment_by_id(p, r->segment);
+	for (; r->segment_id < PS_SEGMENTS_MAX; r->segment_id++, r->offset = 0) {
+		struct ps_segment *s = ps_segment_by_id(p, r->segment_id);
 
 		if (!s || !s->born || s->born > r->begun_seq)
 			continue;
@@ -228,22 +228,24 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	if (ps_mirror_post_bulk(p, m, &chain))
 		return;
 	r->has_posted = true;
-	r->sent_segment = r->segment;
+	r->sent_segment = r->segment_id;
 	r->sent_from = r->offset;
 	r->offset += length;
 	r->sent_end = length ? r->offset : 0;
 	ps_resync_progress_add(p, length);
 	r->needed_seq = p->commit.seq;
-	r->next_at = ps_now(p) + COMMIT_TURN_NS;
+	r->next_chunk_at = ps_now(p) + COMMIT_TURN_NS;
 	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > COMMIT_TURN_NS)
-		r->next_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
+		r->next_chunk_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
 }
 
 static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *segment)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return segment ? ps_due_part_end(r->target, segment, r->offset, r->chunk) - r->offset : 0;
+	return segment ? ps_due_part_end(r->target, segment, r->offset, r->max_chunk_bytes) -
+	                         r->offset
+	               : 0;
 }
 
 void ps_resync_break_link(struct perseas *p, const char *why)
@@ -417,8 +419,8 @@ static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 		              : CHUNK_READY;
 	if (now != CHUNK_BROKEN && !m->completions_until_chunk)
 		complete_chunk(p);
-	p->upkeep.resync.all_posted = last && now == CHUNK_WAITS;
-	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
+	p->upkeep.resync.is_all_posted = last && now == CHUNK_WAITS;
+	p->upkeep.resync.max_chunk_bytes = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
 	pthread_mutex_unlock(&p->lock);
 	return now;
 }
@@ -432,10 +434,10 @@ static void find_more_due_granules(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	if (r->target->state == PERSEAS_MIRROR_RESYNCING)
 		r->is_comparison_done = !ps_due_add_changed(p, r->target, &bytes);
-	r->total += bytes;
+	r->total_bytes += bytes;
 	pthread_mutex_unlock(&p->lock);
 	if (!r->is_comparison_done)
-		r->next_at = ps_now(p) + COMMIT_TURN_NS;
+		r->next_chunk_at = ps_now(p) + COMMIT_TURN_NS;
 }
 
 static bool step_copying(struct perseas *p)
@@ -445,14 +447,14 @@ static bool step_copying(struct perseas *p)
 	bool last;
 
 	if (!r->is_comparison_done) {
-		if (ps_now(p) < r->next_at)
+		if (ps_now(p) < r->next_chunk_at)
 			return false;
 		find_more_due_granules(p);
 		return r->is_comparison_done;
 	}
 	segment = next_segment(p);
 	last = !segment && r->has_posted;
-	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_at)
+	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_chunk_at)
 		return false;
 	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
 		return true;
@@ -543,7 +545,7 @@ uint64_t ps_resync_due_at(const struct perseas *p)
 	case PS_RESYNC_COMPARING:
 		/* Memory that arrives wakes the keeper. */
 		if (!r->read_length)
-			return r->is_fetching_chunk ? PS_NEVER : r->next_at;
+			return r->is_fetching_chunk ? PS_NEVER : r->next_chunk_at;
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_MAKING_ROOM:
 	case PS_RESYNC_ADDING:
@@ -552,9 +554,10 @@ uint64_t ps_resync_due_at(const struct perseas *p)
 		return r->target->attaching.deadline;
 	case PS_RESYNC_COPYING:
 		/* Completions wake the keeper, and so does memory that arrives. */
-		return r->target->completions_until_chunk || r->all_posted || r->is_fetching_chunk
+		return r->target->completions_until_chunk || r->is_all_posted ||
+		                       r->is_fetching_chunk
 		               ? PS_NEVER
-		               : r->next_at;
+		               : r->next_chunk_at;
 	default:
 		return r->question.deadline;
 	}

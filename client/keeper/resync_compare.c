@@ -116,7 +116,7 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	int rc;
 
 	r->is_fetching_chunk = !ps_demand_request(p, segment, r->offset, length);
-	if (r->is_fetching_chunk || ps_now(p) < r->next_at)
+	if (r->is_fetching_chunk || ps_now(p) < r->next_chunk_at)
 		return 0;
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
@@ -124,7 +124,7 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	ask.length = r->read_length = length;
 	ask.key = (ProtobufCBinaryData){ sizeof(r->digest_key), r->digest_key };
 	r->answer_by = ps_answer_deadline(p);
-	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
+	r->next_chunk_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
 	rc = p->env->ops->send(r->target->control, &request, error);
 	if (!rc && !ps_digest_committed(p, segment, r->offset, length, r->digest_key, r->digests))
 		rc = ps_error_set(error, PERSEAS_ENOMEM, "no memory to compare it");
@@ -159,9 +159,9 @@ static int compare_digests(struct perseas *p, const struct ps_segment *segment,
 /* Ends the comparison. Returns 1. */
 static int end_comparing(struct ps_resync *r)
 {
-	r->segment = 0;
+	r->segment_id = 0;
 	r->offset = r->read_length = 0;
-	r->next_at = 0;
+	r->next_chunk_at = 0;
 	return 1;
 }
 
@@ -172,8 +172,8 @@ static int make_everything_due(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = r->target->session.claim_reply->claim;
 
-	r->base = PS_DUE_ALL;
-	r->whole = &refused;
+	r->due_base = PS_DUE_ALL;
+	r->whole_reason = &refused;
 	if (ps_due_make_set(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
@@ -189,7 +189,7 @@ int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 
 	ps_assert_admin(p);
 	if (!r->read_length) {
-		segment = ps_next_mapped_segment(p, &r->segment, &r->offset);
+		segment = ps_next_mapped_segment(p, &r->segment_id, &r->offset);
 		return segment ? ask_for_digests(p, segment, error) : end_comparing(r);
 	}
 	rc = ps_resync_take_answer(p, &reply, NULL, error);
@@ -198,7 +198,7 @@ int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 	if (rc < 0)
 		return make_everything_due(p, error);
 	/* The segment may have been unmapped since its digests were computed, and is the same. */
-	segment = ps_segment_by_id(p, r->segment);
+	segment = ps_segment_by_id(p, r->segment_id);
 	rc = compare_digests(p, segment, &reply->digest->digests, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc;

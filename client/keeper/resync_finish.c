@@ -42,7 +42,7 @@ static bool ask_finish(struct perseas *p)
 	}
 	/* Too many answers of the mirror are pending: they arrive, or its session ends. */
 	ps_question_forget(&r->question);
-	r->next_at = ps_now(p) + RETRY_LATER;
+	r->next_chunk_at = ps_now(p) + RETRY_LATER;
 	if (r->state != PS_RESYNC_COPYING)
 		ps_resync_move(p, PS_RESYNC_COPYING);
 	return false;
@@ -55,7 +55,7 @@ bool ps_resync_ask_to_count(struct perseas *p)
 	if (!needs_confirmation(p))
 		return ask_finish(p);
 	if (ps_pending_is_any_full(p, ps_resync_other_mirrors(p))) {
-		r->next_at = ps_now(p) + RETRY_LATER;
+		r->next_chunk_at = ps_now(p) + RETRY_LATER;
 		return false;
 	}
 	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));

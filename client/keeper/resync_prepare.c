@@ -80,15 +80,16 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = claim_of(r->target);
 
-	r->whole = r->has_new_id ? reason_anew(r->target) : reason_beside(p, r->target, claim);
-	r->in_place = !r->whole;
-	r->base = r->in_place ? ps_due_choose_base(p, r->target, claim) : PS_DUE_ALL;
-	if (r->in_place && r->base == PS_DUE_ALL) {
-		r->whole = ps_resync_reason_not_to_compare(p, r->target);
-		r->base = r->whole ? PS_DUE_ALL : PS_DUE_DIFFERENT;
+	r->whole_reason = r->has_new_id ? reason_anew(r->target)
+	                                : reason_beside(p, r->target, claim);
+	r->is_in_place = !r->whole_reason;
+	r->due_base = r->is_in_place ? ps_due_choose_base(p, r->target, claim) : PS_DUE_ALL;
+	if (r->is_in_place && r->due_base == PS_DUE_ALL) {
+		r->whole_reason = ps_resync_reason_not_to_compare(p, r->target);
+		r->due_base = r->whole_reason ? PS_DUE_ALL : PS_DUE_DIFFERENT;
 	}
-	if (ps_due_make_set(p, r->target, r->base, claim,
-	                    r->in_place ? claim->header->image_id.data : r->image_id))
+	if (ps_due_make_set(p, r->target, r->due_base, claim,
+	                    r->is_in_place ? claim->header->image_id.data : r->image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return 0;
@@ -102,8 +103,8 @@ static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 	int rc;
 
 	r->answer_by = ps_answer_deadline(p);
-	rc = r->in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, error)
-	                 : ps_rejoin_ask_to_make_image_beside(p, m, error);
+	rc = r->is_in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, error)
+	                    : ps_rejoin_ask_to_make_image_beside(p, m, error);
 	if (!rc)
 		ps_resync_move(p, PS_RESYNC_MAKING_ROOM);
 	return rc ? rc : 1;
@@ -119,7 +120,7 @@ static int begin_making(struct perseas *p, struct ps_error *error)
 	if (rc)
 		return rc;
 	r->publish_generation = p->upkeep.publish_generation;
-	if (r->base != PS_DUE_DIFFERENT)
+	if (r->due_base != PS_DUE_DIFFERENT)
 		return ask_for_copy_room(p, error);
 	ps_resync_begin_comparing(p);
 	return 1;
@@ -314,7 +315,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 	rc = ps_resync_take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
-	if (!r->in_place && !m->link) {
+	if (!r->is_in_place && !m->link) {
 		rc = ps_attach_begin(p, m, ps_reply_grant(reply), fds, error);
 		if (!rc) {
 			r->reply = reply;
@@ -322,7 +323,8 @@ static int step_making(struct perseas *p, struct ps_error *error)
 			return 1;
 		}
 	} else {
-		rc = r->in_place ? 0 : ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
+		rc = r->is_in_place ? 0
+		                    : ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? rc : ask_to_add_unpublished(p, error);

@@ -378,7 +378,7 @@ static int check_no_fork(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
-	j.member_set = ps_probe_sets(p).listed;
+	j.member_set = ps_probe_sets(p).listed_set;
 	if (!ps_judge_forked(&j, told, p->mirror_count))
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
@@ -426,7 +426,8 @@ static int check_enough_answered(struct perseas *p)
 {
 	const struct ps_image_position *newest;
 	const struct ps_probe_sets n = ps_probe_sets(p);
-	const uint32_t reached = n.listed & n.told, counted = ps_judge_images(p, reached);
+	const uint32_t reached = n.listed_set & n.showed_image_set,
+		       counted = ps_judge_images(p, reached);
 
 	newest = ps_newest_state(p);
 	if (!ps_quorum_is_r(p, counted) && !(newest && ps_state_is_accepted(p, newest)))
@@ -508,7 +509,7 @@ int ps_probe_judge(struct perseas *p)
 
 	if (rc != PERSEAS_EROSTER)
 		return rc;
-	had = ps_probe_sets(p).told;
+	had = ps_probe_sets(p).showed_image_set;
 	ps_probe_mirrors(p);
 	gone = find_unreachable(p, had);
 	if (gone)

@@ -123,7 +123,7 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 	snprintf(now->text, sizeof(now->text),
 	         "%u of %u mirrors answer, and do not let it be opened (%s%.300s)",
 	         images->answered, images->peers->count,
-	         follow->forked ? "a fork of it, or another store of its name, was seen; " : "",
+	         follow->is_forked ? "a fork of it, or another store of its name, was seen; " : "",
 	         trouble);
 }
 
@@ -134,7 +134,7 @@ static void judge_standbys(const struct ps_images *images, struct ps_follow_resu
 	struct ps_handover_state *handing = &now->handover;
 
 	if (handover) {
-		handing->asked = true;
+		handing->exists = true;
 		memcpy(handing->id, handover->id.data, PS_ID_SIZE);
 		memcpy(handing->to, handover->to.data, PS_OWNER_MARK);
 		snprintf(handing->name, sizeof(handing->name), "%s", handover->name);
@@ -174,16 +174,16 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 		  own = find_live_owner(follow, images, true);
 
 	memset(now, 0, sizeof(*now));
-	now->found = images->have > 0;
+	now->is_found = images->have > 0;
 	/* Until a lookup of the list ends, the list may name other mirrors. */
-	now->nowhere = !follow->lookup && has_no_good_image(images);
+	now->has_no_image = !follow->lookup && has_no_good_image(images);
 	now->is_ours = own >= 0;
-	now->fenced = is_fenced_in_roster(follow, images, images->judged.settled) ||
-	              is_fenced_in_roster(follow, images, images->judged.next);
+	now->is_fenced = is_fenced_in_roster(follow, images, images->judged.settled) ||
+	                 is_fenced_in_roster(follow, images, images->judged.next);
 	if (other >= 0 || own >= 0) {
 		now->ownership = PS_OWNER_LIVES;
 		describe_owner(images, other >= 0 ? other : own, now);
-	} else if (images->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
+	} else if (images->judged.outlook == PS_OUTLOOK_OPENS && !follow->is_forked) {
 		now->ownership = PS_OWNER_NONE;
 		snprintf(now->text, sizeof(now->text), "it has no owner");
 	} else if (images->judged.outlook == PS_OUTLOOK_AMBIGUOUS) {
@@ -250,13 +250,13 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 		return error->code;
 	follow->status_peers.enough = is_enough;
 	follow->status_peers.enough_arg = follow;
-	follow->named_ns = ps_follow_now_ns(follow);
+	follow->name_looked_up_ns = ps_follow_now_ns(follow);
 	add_inherited_mirrors(follow);
 	/* A second lookup of the list's name might find other mirrors, so the watches copy the
 	 * addresses. */
 	follow->watch_peers.env = watches;
 	follow->watch_peers.timeout_ms = timeout_ms;
-	follow->watch_peers.given = follow->status_peers.given;
+	follow->watch_peers.listed_count = follow->status_peers.listed_count;
 	add_watches(follow);
 	for (unsigned i = 0; i < follow->watch_peers.count; i++)
 		ps_peers_connect(&follow->watch_peers, i);
@@ -273,7 +273,7 @@ void ps_follow_close(struct ps_follow *follow)
 {
 	ps_peers_end(&follow->watch_peers);
 	ps_follow_end_looks(follow);
-	ps_roster_free(&follow->settled);
+	ps_roster_free(&follow->settled_roster);
 }
 
 /* --- watches --- */
@@ -320,9 +320,9 @@ static void fill_standby(const struct ps_follow *follow, struct ps_followed *mir
 		ask->standby = who;
 	if (!mirror->tells_warmth)
 		return;
-	who->memory = follow->memory;
-	who->warm = follow->warm;
-	ask->within_ms = follow->memory ? REPORT_MS : FIRST_REPORT_MS;
+	who->memory = follow->store_bytes;
+	who->warm = follow->copied_bytes;
+	ask->within_ms = follow->store_bytes ? REPORT_MS : FIRST_REPORT_MS;
 }
 
 /* Asks the mirror to report when its state differs from `status`. */
@@ -436,10 +436,10 @@ static uint32_t find_mirrors_of_older_rosters(struct ps_follow *follow,
 {
 	uint32_t set = 0;
 
-	if (!images->roster || follow->forked ||
+	if (!images->roster || follow->is_forked ||
 	    !note_roster_if_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
-	for (unsigned i = images->peers->given; i < images->peers->count; i++)
+	for (unsigned i = images->peers->listed_count; i < images->peers->count; i++)
 		if (!ps_images_is_peer_named(images, i))
 			set |= 1u << i;
 	return set;
@@ -490,7 +490,7 @@ static void note_images(struct ps_follow *follow, const struct ps_images *images
 	for (unsigned i = 0; i < follow->status_peers.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->is_unlisted_member = i >= images->peers->given &&
+		mirror->is_unlisted_member = i >= images->peers->listed_count &&
 		                             ps_images_is_listed(images, i);
 		if (images->told[i])
 			begin_watch(follow, i, images->told[i]);
@@ -546,8 +546,8 @@ void ps_follow_look_at_store(struct ps_follow *follow, struct ps_follow_result *
 	ps_forks_note_images(follow, &images);
 	note_images(follow, &images, began_ns);
 	judge_images(follow, &images, now);
-	if (follow->seen)
-		follow->seen(follow->seen_arg, &images, now);
+	if (follow->on_result)
+		follow->on_result(follow->on_result_arg, &images, now);
 	left = find_mirrors_of_older_rosters(follow, &images);
 	ps_images_free(&images);
 	remove_mirrors(follow, left);

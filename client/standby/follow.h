@@ -24,7 +24,7 @@ enum ps_ownership {
 
 /* A planned handover by the store's present or last owner. */
 struct ps_handover_state {
-	bool asked;      /* a handover is ordered; if not, the other members are zero */
+	bool exists;     /* a handover is ordered; if not, the other members are zero */
 	bool is_present; /* mirrors report that the standby with the mark `to` follows the store */
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* name of the standby that takes over */
@@ -35,10 +35,10 @@ struct ps_follow_result {
 	enum ps_ownership ownership;
 	bool is_ours; /* the live owner's id begins with follow->mark */
 	/* Other owners have so many mirrors that an owner with follow->mark cannot commit. */
-	bool fenced;
-	bool found; /* at least one mirror has the store */
+	bool is_fenced;
+	bool is_found; /* at least one mirror has the store */
 	/* Every mirror answered that it has no image of the store, or only a damaged one. */
-	bool nowhere;
+	bool has_no_image;
 	uint32_t last_order; /* the highest `order` among the standbys that follow the store */
 	struct ps_handover_state handover; /* the planned handover */
 	char text[PS_SENTENCE];            /* the result for people, as a clause without a period */
@@ -74,7 +74,7 @@ struct ps_follow {
 	 * memory (0 while unknown), and how many of them are in the copy. The caller sets these
 	 * before each look. */
 	bool has_copy;
-	uint64_t memory, warm;
+	uint64_t store_bytes, copied_bytes;
 	struct ps_peers status_peers; /* connections on which mirrors are asked for their status */
 	struct ps_peers
 		watch_peers; /* connections to the same mirrors, on which Watch requests wait */
@@ -82,18 +82,19 @@ struct ps_follow {
 	/* Epoch and version of the newest roster that was ever seen; 0: none was. */
 	uint64_t roster_epoch, roster_version;
 	/* The newest settled roster that was seen, and the id of its store. NULL: none was seen. */
-	Perseas__Roster *settled;
+	Perseas__Roster *settled_roster;
 	uint8_t store_id[PS_ID_SIZE];
 	/* A store and a fork of it were seen, or one of the two, not known which (forks.h). */
-	bool forked;
-	const char *list;  /* the list of mirrors or its name; the caller's */
-	uint64_t named_ns; /* when the last lookup of the list's name began */
+	bool is_forked;
+	const char *list;           /* the list of mirrors or its name; the caller's */
+	uint64_t name_looked_up_ns; /* when the last lookup of the list's name began */
 	/* The lookup in flight, which needs the env of `looks`; NULL: none. */
 	struct ps_list_lookup *lookup;
 	/* Called with the result of each look before ps_follow_look_at_store returns. NULL: not
 	 * called. */
-	void (*seen)(void *arg, const struct ps_images *images, const struct ps_follow_result *now);
-	void *seen_arg;
+	void (*on_result)(void *arg, const struct ps_images *images,
+	                  const struct ps_follow_result *now);
+	void *on_result_arg;
 };
 
 /* Begins to follow a store. mark: the PS_OWNER_MARK bytes with which the ids of the caller's own

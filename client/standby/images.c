@@ -14,11 +14,11 @@ void ps_images_fill_told(const struct ps_images *images, struct ps_told told[PS_
 		const Perseas__StoreStatus *status = images->told[i];
 		const struct ps_address *address = &images->peers->addresses[i];
 
-		told[i].from_roster = i >= images->peers->given;
+		told[i].from_roster = i >= images->peers->listed_count;
 		told[i].daemon = ps_peers_daemon_id(images->peers, i);
 		/* The address of a Unix socket in a roster may reach another mirror on this
 		 * host. */
-		if (i < images->peers->given || address->scheme != PS_SCHEME_UNIX)
+		if (i < images->peers->listed_count || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
 		told[i].has_no_image = images->errors[i].code == PERSEAS_ENOSTORE;
 		if (!status)
@@ -355,7 +355,7 @@ static bool add_rival_members(struct ps_peers *peers, const struct ps_images *im
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < images->peers->given; i++) {
+	for (unsigned i = 0; i < images->peers->listed_count; i++) {
 		const Perseas__StoreStatus *told = images->told[i];
 
 		if (!told || ps_images_is_of_store(images, i))
@@ -388,7 +388,8 @@ bool ps_images_is_peer_named(const struct ps_images *images, unsigned i)
 	const char *address = images->peers->addresses[i].text;
 	const char *with = ps_images_joining_address(images);
 
-	return i < images->peers->given || ps_roster_member_at(images->judged.settled, address) ||
+	return i < images->peers->listed_count ||
+	       ps_roster_member_at(images->judged.settled, address) ||
 	       ps_roster_member_at(images->judged.next, address) ||
 	       (with && !strcmp(with, address));
 }

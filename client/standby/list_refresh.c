@@ -38,9 +38,10 @@ static void begin_lookup(struct ps_follow *follow)
 	const uint64_t now_ns = ps_follow_now_ns(follow);
 	struct ps_error ignored;
 
-	if (follow->lookup || !env->ops->list_begin || now_ns < follow->named_ns + NAME_MS * MS_NS)
+	if (follow->lookup || !env->ops->list_begin ||
+	    now_ns < follow->name_looked_up_ns + NAME_MS * MS_NS)
 		return;
-	follow->named_ns = now_ns;
+	follow->name_looked_up_ns = now_ns;
 	(void)env->ops->list_begin(env, follow->list, &follow->lookup, &ignored);
 }
 

@@ -19,7 +19,7 @@ enum {
 
 static void connect_listed(struct ps_peers *peers)
 {
-	peers->given = peers->count;
+	peers->listed_count = peers->count;
 	for (unsigned i = 0; i < peers->count; i++)
 		ps_peers_connect(peers, i);
 }
@@ -198,7 +198,7 @@ void ps_peers_remove(struct ps_peers *peers, unsigned i)
 {
 	const unsigned behind = peers->count - i - 1;
 
-	assert(i >= peers->given && i < peers->count && !peers->replies[i]);
+	assert(i >= peers->listed_count && i < peers->count && !peers->replies[i]);
 	peers_disconnect(peers, i);
 	memmove(&peers->addresses[i], &peers->addresses[i + 1],
 	        behind * sizeof(peers->addresses[0]));

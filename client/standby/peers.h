@@ -17,7 +17,8 @@ struct ps_peers {
 	bool (*enough)(void *arg, const struct ps_peers *peers);
 	void *enough_arg;
 	unsigned count;
-	unsigned given; /* peers that the list names; those behind them were added from rosters */
+	/* Peers that the list names. Those behind them were added from rosters. */
+	unsigned listed_count;
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_control *controls[PS_MIRRORS_MAX]; /* NULL: the connection failed */
 	/* The identities of the daemons that answered; all zero: the daemon reported none. */

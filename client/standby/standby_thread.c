@@ -51,13 +51,13 @@ void ps_standby_signal(struct perseas_standby *s)
 {
 	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	if (s->stat.state == PERSEAS_STANDBY_DUE || s->fault.code) {
-		ps_flag_fd_raise(s->flag);
+		ps_flag_fd_raise(s->flag_fd);
 		return;
 	}
-	ps_flag_fd_lower(s->flag);
+	ps_flag_fd_lower(s->flag_fd);
 	/* perseas_standby_cancel sets `cancelled` before it raises the flag. */
 	if (atomic_load(&s->cancelled))
-		ps_flag_fd_raise(s->flag);
+		ps_flag_fd_raise(s->flag_fd);
 }
 
 /* --- the result of a look --- */
@@ -151,7 +151,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	pthread_mutex_lock(&s->lock);
 	note_mirrors(s, images);
 	note_owner(s, images);
-	note_fault(s, images, now->nowhere);
+	note_fault(s, images, now->has_no_image);
 	s->is_uncreated = is_uncreated(images);
 	reserve_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
@@ -186,11 +186,11 @@ static bool is_turn(struct perseas_standby *s, const struct ps_follow_result *no
 	const uint8_t *mark = s->env->has_owner_mark ? s->env->owner_mark : NULL;
 	const uint64_t now_ns = ps_follow_now_ns(&s->follow);
 
-	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->until_ns);
+	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->next_look_at_ns);
 	if (*held)
 		return false;
 	return ps_turn_is_named(&s->turn, now, mark, now_ns) ||
-	       ps_turn_is_due(&s->turn, ownership, now_ns, &s->until_ns);
+	       ps_turn_is_due(&s->turn, ownership, now_ns, &s->next_look_at_ns);
 }
 
 static void look_at_store(struct perseas_standby *s)
@@ -203,8 +203,8 @@ static void look_at_store(struct perseas_standby *s)
 	if (s->warmth)
 		ps_warm_thread_read_figures(s->warmth, &figures);
 	s->follow.has_copy = s->warmth != NULL;
-	s->follow.memory = figures.total;
-	s->follow.warm = figures.here;
+	s->follow.store_bytes = figures.total;
+	s->follow.copied_bytes = figures.here;
 	ps_follow_look_at_store(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* PERSEAS_CREATE: the open creates a store that no mirror has. */
@@ -246,11 +246,12 @@ static bool await_next_look(struct perseas_standby *s)
 	struct pollfd fds[PS_FOLLOW_FDS];
 
 	while (!try_hand_over(s)) {
-		uint64_t until_ns = s->until_ns;
+		uint64_t until_ns = s->next_look_at_ns;
 		const unsigned count = ps_follow_fill_pollfds(&s->follow, fds, &until_ns);
 
 		s->env->ops->pause(s->env, PS_KEEPER, fds, count, until_ns);
-		if (ps_follow_is_due(&s->follow) || ps_follow_now_ns(&s->follow) >= s->until_ns)
+		if (ps_follow_is_due(&s->follow) ||
+		    ps_follow_now_ns(&s->follow) >= s->next_look_at_ns)
 			return true;
 	}
 	return false;
@@ -312,9 +313,9 @@ static void save_unlisted_mirrors(struct perseas_standby *s)
 	const struct ps_peers *looks = &s->follow.status_peers;
 	struct ps_roster_places places = { .epoch = s->follow.roster_epoch,
 		                           .version = s->follow.roster_version,
-		                           .count = looks->count - looks->given };
+		                           .count = looks->count - looks->listed_count };
 
-	memcpy(places.addresses, &looks->addresses[looks->given],
+	memcpy(places.addresses, &looks->addresses[looks->listed_count],
 	       places.count * sizeof(places.addresses[0]));
 	ps_unlisted_mirrors_set(s->unlisted, &places);
 }
@@ -347,8 +348,8 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	s->follow.seen = note_images;
-	s->follow.seen_arg = s;
+	s->follow.on_result = note_images;
+	s->follow.on_result_arg = s;
 	s->is_ending = false;
 	pthread_mutex_lock(&s->lock);
 	move_stage(s, PS_STANDBY_FOLLOWING);
@@ -414,7 +415,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 void ps_standby_thread_end_watches(struct perseas_standby *s)
 {
 	ps_peers_end(&s->follow.watch_peers);
-	ps_roster_free(&s->follow.settled);
+	ps_roster_free(&s->follow.settled_roster);
 }
 
 void ps_standby_thread_end(struct perseas_standby *s)

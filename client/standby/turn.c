@@ -40,7 +40,7 @@ static bool is_for_mark(const struct ps_handover_state *handing, const uint8_t *
 bool ps_turn_is_named(const struct ps_turn *turn, const struct ps_follow_result *now,
                       const uint8_t *mark, uint64_t now_ns)
 {
-	return now->ownership == PS_OWNER_NONE && now->handover.asked &&
+	return now->ownership == PS_OWNER_NONE && now->handover.exists &&
 	       is_for_mark(&now->handover, mark) && now_ns >= turn->rest_until_ns;
 }
 
@@ -50,7 +50,7 @@ static void note_handover(struct ps_turn *turn, const struct ps_follow_result *n
 {
 	const struct ps_handover_state *handing = &now->handover;
 
-	if (!handing->asked)
+	if (!handing->exists)
 		return;
 	if (now->ownership != PS_OWNER_NONE ||
 	    memcmp(turn->handover_id, handing->id, PS_ID_SIZE) != 0)

@@ -41,7 +41,7 @@ static uint64_t fetch_log(void *source, uint64_t offset, uint64_t length, void *
 {
 	struct ps_fetch *fetch = source;
 
-	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked : 0;
+	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked_count : 0;
 }
 
 static bool fetch_wait(void *source, uint64_t ticket)

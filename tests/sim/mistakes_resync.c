@@ -116,7 +116,7 @@ int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_b
 	const int rc = __real_ps_due_make_set(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
-	          p->upkeep.resync.in_place ? "" : ", not in place", p->upkeep.resync.why);
+	          p->upkeep.resync.is_in_place ? "" : ", not in place", p->upkeep.resync.why);
 	if (!rc && base == PS_DUE_CHANGED && is(p, SIM_MISTAKE_LISTED_EARLY))
 		list_early(p, m);
 	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);

@@ -52,7 +52,7 @@ static inline void peers_begin(struct ps_peers *peers, struct direct *d, unsigne
 		snprintf(text, sizeof(text), "sim://%u", peers->count);
 		peers_add(peers, text);
 	}
-	peers->given = peers->count;
+	peers->listed_count = peers->count;
 }
 
 /* Begins a standby that was given the first `given` mirrors, and learned of `others` later. */

@@ -97,20 +97,20 @@ TEST(standbys_agree_on_who_is_next, struct owner *o)
 	ask_to_move(o, 2, o->p->epoch, 6);
 	follow_begin(o, 3, 0);
 	look();
-	assert_true(now.handover.asked);
+	assert_true(now.handover.exists);
 	assert_false(now.handover.is_present);
 	assert_int_equal(now.handover.id[0], 5);
 	assert_int_equal(now.handover.to[0], 5);
 	assert_string_equal(now.handover.name, "beta");
 	owner_die(o);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_true(now.handover.asked);
+	assert_true(now.handover.exists);
 	open_well(o, 0, 3, 0);
 	assert_int_equal(look(), PS_OWNER_LIVES);
-	assert_false(now.handover.asked);
+	assert_false(now.handover.exists);
 	owner_die(o);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_false(now.handover.asked);
+	assert_false(now.handover.exists);
 }
 
 static void cut_nothing(struct session *session)
@@ -154,7 +154,7 @@ TEST(a_claim_does_not_end_a_handover, struct owner *o)
 	assert_int_equal(look(), PS_OWNER_LIVES);
 	store_session_ended(&claimer);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_true(now.handover.asked);
+	assert_true(now.handover.exists);
 	assert_int_equal(now.handover.to[0], 7);
 }
 
@@ -256,12 +256,12 @@ TEST(after_news_that_a_look_shows_all_are_watched, struct owner *o)
 {
 	follow_eager(o);
 	look();
-	assert_false(now.handover.asked);
+	assert_false(now.handover.exists);
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, o->p->epoch, 7);
 	assert_true(ps_follow_is_due(&follow));
 	look();
-	assert_true(now.handover.asked);
+	assert_true(now.handover.exists);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(follow.mirrors[i].asked);
 }

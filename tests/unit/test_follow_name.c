@@ -86,7 +86,7 @@ static void name_service(const char *list, bool silent)
 	named.fd = -1;
 	follow.status_peers.env->ops = &named.ops;
 	follow.list = "@bank";
-	follow.named_ns = ps_follow_now_ns(&follow);
+	follow.name_looked_up_ns = ps_follow_now_ns(&follow);
 }
 
 /* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
@@ -95,7 +95,7 @@ static void name_service(const char *list, bool silent)
 TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store, struct owner *o)
 {
 	follow_begin(o, 0, 1);
-	follow.status_peers.given = follow.watch_peers.given = 1;
+	follow.status_peers.listed_count = follow.watch_peers.listed_count = 1;
 	direct_crash(o->d, 4);
 	name_service(NULL, false);
 	look();
@@ -129,7 +129,7 @@ TEST(a_silent_name_server_holds_nothing_up, struct owner *o)
 	unsigned count;
 
 	follow_begin(o, 0, 1);
-	follow.status_peers.given = follow.watch_peers.given = 1;
+	follow.status_peers.listed_count = follow.watch_peers.listed_count = 1;
 	direct_crash(o->d, 4);
 	name_service("sim://1", true);
 	for (unsigned i = 0; i < 3; i++) {
@@ -156,7 +156,7 @@ TEST(a_lookup_that_is_not_needed_is_dropped, struct owner *o)
 	direct_crash(o->d, 4);
 	for (unsigned i = 0; i < 2; i++) {
 		follow_begin(o, 0, 1);
-		follow.status_peers.given = follow.watch_peers.given = 1;
+		follow.status_peers.listed_count = follow.watch_peers.listed_count = 1;
 		name_service("sim://1", true);
 		o->d->now += LONG_NS;
 		look();

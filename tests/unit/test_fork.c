@@ -289,7 +289,7 @@ TEST(an_owner_of_a_fork_ends_no_handover)
 	follow_list(o, "sim://3,sim://4", direct_env(o->d));
 	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.status_peers.count, 3);
-	assert_true(now.handover.asked);
+	assert_true(now.handover.exists);
 	assert_int_equal(now.handover.to[0], 7);
 	follow_end();
 	owner_free(o);
@@ -408,7 +408,7 @@ static enum ps_ownership look_later(struct owner *o)
 {
 	o->d->now += LONG_NS;
 	look();
-	if (follow.forked)
+	if (follow.is_forked)
 		assert_non_null(strstr(now.text, "a fork of it, or another store"));
 	return now.ownership;
 }

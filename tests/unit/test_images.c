@@ -44,7 +44,7 @@ static void look(struct desk *desk, unsigned count)
 	*desk = (struct desk){ .o = desk->o };
 	desk->peers.env = direct_env(desk->o->d);
 	desk->peers.timeout_ms = 1000;
-	desk->peers.count = desk->peers.given = count;
+	desk->peers.count = desk->peers.listed_count = count;
 	for (unsigned i = 0; i < count; i++) {
 		char text[24];
 

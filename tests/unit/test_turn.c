@@ -61,7 +61,7 @@ TEST(another_one_is_left_the_store_that_it_is_given)
 	struct ps_turn turn = { .order = 0 };
 	struct ps_follow_result now = { .ownership = PS_OWNER_LIVES };
 
-	now.handover.asked = now.handover.is_present = true;
+	now.handover.exists = now.handover.is_present = true;
 	memcpy(now.handover.to, mark, sizeof(mark));
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_NONE;
@@ -85,7 +85,7 @@ TEST(who_is_meant_waits_for_nobody)
 	struct ps_follow_result now = { .ownership = PS_OWNER_LIVES };
 
 	memcpy(now.handover.to, mark, sizeof(mark));
-	now.handover.asked = true;
+	now.handover.exists = true;
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN));
 	now.ownership = PS_OWNER_UNKNOWN;
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN));
@@ -96,7 +96,7 @@ TEST(who_is_meant_waits_for_nobody)
 	ps_turn_note_failure(&turn, BEGIN);
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + (PS_TURN_REST_MS - 1) * MS));
 	assert_true(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
-	now.handover.asked = false;
+	now.handover.exists = false;
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
 }
 
@@ -157,7 +157,7 @@ TEST(who_had_its_turn_is_held_anew)
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	assert_true(comes(&turn, PS_OWNER_NONE, 0));
 	ps_turn_reset(&turn);
-	now.handover.asked = now.handover.is_present = true;
+	now.handover.exists = now.handover.is_present = true;
 	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
 }
 
@@ -169,7 +169,7 @@ TEST(claims_give_no_more_time)
 	struct ps_follow_result asked = { .ownership = PS_OWNER_NONE }, claimed = { 0 };
 	struct ps_turn turn = { .order = 0 };
 
-	asked.handover.asked = asked.handover.is_present = true;
+	asked.handover.exists = asked.handover.is_present = true;
 	asked.handover.id[0] = 1;
 	claimed.ownership = PS_OWNER_LIVES;
 	for (uint64_t now_ns = BEGIN; now_ns < end; now_ns += 1000 * MS) {
@@ -188,7 +188,7 @@ TEST(an_owner_that_came_again_is_waited_for_anew)
 	struct ps_follow_result now = { .ownership = PS_OWNER_NONE };
 	struct ps_turn turn = { .order = 0 };
 
-	now.handover.asked = now.handover.is_present = true;
+	now.handover.exists = now.handover.is_present = true;
 	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_LIVES;
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN + 1000 * MS, &until));

@@ -236,9 +236,9 @@ static bool catch_signals(struct runner *r)
 
 static int seek_store(struct runner *r)
 {
-	if (r->now.nowhere)
+	if (r->now.has_no_image)
 		return PS_RUN_NO_STORE;
-	if (r->now.found) {
+	if (r->now.is_found) {
 		ps_notify_service_manager("READY=1");
 		move_to(r, STANDBY, 0);
 		return NO_EXIT;
@@ -298,7 +298,7 @@ static int start_command(struct runner *r)
 
 static bool is_named_next(const struct runner *r)
 {
-	return r->now.handover.asked && !memcmp(r->now.handover.to, r->mark, PS_OWNER_MARK);
+	return r->now.handover.exists && !memcmp(r->now.handover.to, r->mark, PS_OWNER_MARK);
 }
 
 /* Returns true if this standby may take over now. The standby that a handover names goes at once;
@@ -315,7 +315,7 @@ static bool is_turn(struct runner *r)
 
 static int act_as_standby(struct runner *r)
 {
-	if (r->now.nowhere)
+	if (r->now.has_no_image)
 		return PS_RUN_NO_STORE;
 	say_with_look(r, "standby");
 	/* With another owner, earlier failures of COMMAND say nothing about its next start. */
@@ -352,12 +352,12 @@ static void end_command_if_due(struct runner *r)
 		say_state(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.is_ours;
 	/* COMMAND is only ended for a standby that can open the store. */
-	if (r->now.is_ours && !r->now.fenced && r->can_named_open && !is_named_next(r)) {
+	if (r->now.is_ours && !r->now.is_fenced && r->can_named_open && !is_named_next(r)) {
 		hand_over(r);
 		return;
 	}
 	/* A COMMAND that was never seen as the owner learns by its open that it was fenced. */
-	if (!r->owned || !r->now.fenced)
+	if (!r->owned || !r->now.is_fenced)
 		return;
 	say_with_look(r, "COMMAND was fenced, and is ended");
 	ps_child_signal(&r->child, SIGTERM);
@@ -408,8 +408,8 @@ static void set_reported_copy(struct runner *r)
 	if (r->warmth && !r->copy_taken)
 		ps_warm_thread_read_figures(r->warmth, &figures);
 	r->follow.has_copy = r->run->options->warm;
-	r->follow.memory = figures.total;
-	r->follow.warm = figures.here;
+	r->follow.store_bytes = figures.total;
+	r->follow.copied_bytes = figures.here;
 }
 
 static int look_and_act(struct runner *r)
@@ -536,9 +536,9 @@ static void note_images(void *arg, const struct ps_images *images,
 	struct runner *r = arg;
 
 	note_epochs(r, images);
-	r->can_named_open = now->handover.asked && ps_standby_can_open(images, now->handover.to);
+	r->can_named_open = now->handover.exists && ps_standby_can_open(images, now->handover.to);
 	keep_copy(r, images, now);
-	if (now->nowhere)
+	if (now->has_no_image)
 		ps_images_complain_absent(images, r->run->store);
 }
 
@@ -569,8 +569,8 @@ static int follow_store(struct runner *r)
 		name_standby(r->name, run->name);
 		r->follow.name = r->name;
 		r->follow.order = run->order;
-		r->follow.seen = note_images;
-		r->follow.seen_arg = r;
+		r->follow.on_result = note_images;
+		r->follow.on_result_arg = r;
 		return 0;
 	}
 	ps_complain(PS_EXIT_OK, "%s", error.text);

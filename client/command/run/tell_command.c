@@ -19,7 +19,7 @@ static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 {
 	size_t used = 0;
 
-	for (unsigned i = 0; i < looks->given; i++)
+	for (unsigned i = 0; i < looks->listed_count; i++)
 		used += ps_text_format(told->list_mirrors + used, sizeof(told->list_mirrors) - used,
 		                       "%s%s", used ? "," : "", looks->addresses[i].text);
 }
@@ -31,7 +31,7 @@ static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *fol
 
 	places->epoch = follow->roster_epoch;
 	places->version = follow->roster_version;
-	for (unsigned i = looks->given; i < looks->count; i++)
+	for (unsigned i = looks->listed_count; i < looks->count; i++)
 		if (ps_follow_is_unlisted_member(follow, i))
 			places->addresses[places->count++] = looks->addresses[i];
 }
