@@ -25,29 +25,30 @@ struct block {
 
 struct ps_blocks {
 	struct ps_span (*spans)[PS_BLOCK];
-	unsigned most;
+	unsigned block_capacity;
 	struct block directory[];
 };
 
 static void copy_blocks(struct ps_blocks *to, const struct ps_blocks *from)
 {
-	memcpy(to->directory, from->directory, from->most * sizeof(*from->directory));
-	memcpy(to->spans, from->spans, from->most * sizeof(*from->spans));
-	for (unsigned i = from->most; i < to->most; i++)
+	memcpy(to->directory, from->directory, from->block_capacity * sizeof(*from->directory));
+	memcpy(to->spans, from->spans, from->block_capacity * sizeof(*from->spans));
+	for (unsigned i = from->block_capacity; i < to->block_capacity; i++)
 		to->directory[i].number = i;
 }
 
-struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned spans)
+struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned span_capacity)
 {
-	/* `most` leaves a third of the blocks free after `spans` spans are distributed evenly. */
-	const unsigned most = spans / HALF + 2;
-	const size_t head = sizeof(struct ps_blocks) + most * sizeof(struct block);
-	struct ps_blocks *blocks = malloc(head + most * sizeof(*blocks->spans));
+	/* `block_capacity` leaves a third of the blocks free after `span_capacity` spans are
+	 * distributed evenly. */
+	const unsigned block_capacity = span_capacity / HALF + 2;
+	const size_t head = sizeof(struct ps_blocks) + block_capacity * sizeof(struct block);
+	struct ps_blocks *blocks = malloc(head + block_capacity * sizeof(*blocks->spans));
 
 	if (!blocks)
 		return NULL;
 	blocks->spans = (struct ps_span(*)[PS_BLOCK])((uint8_t *)blocks + head);
-	blocks->most = most;
+	blocks->block_capacity = block_capacity;
 	if (cover->block_count)
 		copy_blocks(blocks, cover->blocks);
 	return blocks;
@@ -70,14 +71,14 @@ void ps_blocks_from_array(struct ps_cover *cover)
 		const unsigned left = cover->span_count - from,
 			       count = left < EVEN_FILL ? left : EVEN_FILL;
 
-		assert(cover->block_count < blocks->most);
+		assert(cover->block_count < blocks->block_capacity);
 		memcpy(blocks->spans[cover->block_count], &cover->spans[from],
 		       count * sizeof(*cover->spans));
 		blocks->directory[cover->block_count] = (struct block){
 			cover->spans[from + count - 1].end, cover->block_count, count
 		};
 	}
-	for (unsigned i = cover->block_count; i < blocks->most; i++)
+	for (unsigned i = cover->block_count; i < blocks->block_capacity; i++)
 		blocks->directory[i].number = i;
 	set_sentinel(cover);
 }
@@ -183,13 +184,13 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 /* --- changes --- */
 
 /* Splits a full block in two. If no block is free, redistributes all spans. */
-static void split_full_block(struct ps_cover *cover, unsigned at)
+static void split_full_block(struct ps_cover *cover, unsigned block_index)
 {
 	struct ps_blocks *blocks = cover->blocks;
-	struct block *block = &blocks->directory[at], added;
+	struct block *block = &blocks->directory[block_index], added;
 
 	assert(blocks->spans);
-	if (cover->block_count == blocks->most) {
+	if (cover->block_count == blocks->block_capacity) {
 		ps_blocks_to_array(cover);
 		ps_blocks_from_array(cover);
 		return;
@@ -199,7 +200,7 @@ static void split_full_block(struct ps_cover *cover, unsigned at)
 	       HALF * sizeof(struct ps_span));
 	block->count = HALF;
 	block->end = blocks->spans[block->number][HALF - 1].end;
-	memmove(block + 2, block + 1, (cover->block_count - at - 1) * sizeof(*block));
+	memmove(block + 2, block + 1, (cover->block_count - block_index - 1) * sizeof(*block));
 	block[1] = added;
 	cover->block_count++;
 }

@@ -21,7 +21,9 @@ void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 	ps_assert_locked(p);
 	m->broken_copies.begun_at = ps_now(p);
 	m->broken_copies.begun_at_head = p->commit.ring.append_position;
-	m->broken_copies.wait = (struct ps_commit_pauses){ .acked_at_pause = m->acked_seq };
+	m->broken_copies.commit_pauses = (struct ps_commit_pauses){
+		.acked_at_pause = m->acked_seq
+	};
 }
 
 /* Returns the bytes per second that transactions put into the ring since the copy began. */

@@ -168,7 +168,7 @@ struct ps_broken_copies {
 	uint64_t pause_ns;
 	uint64_t begun_at;      /* when the copy under way began */
 	uint64_t begun_at_head; /* the ring's head at that time */
-	struct ps_commit_pauses wait;
+	struct ps_commit_pauses commit_pauses;
 	/* commits that waited for the broken copies and the present one */
 	uint64_t waited_commit_count;
 };

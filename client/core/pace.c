@@ -191,13 +191,13 @@ bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
 static bool is_copy_progressing(const struct perseas *p, const struct ps_mirror *m)
 {
 	return (m->completions_until_chunk || p->upkeep.resync.is_all_posted) &&
-	       m->acked_seq != m->broken_copies.wait.acked_at_pause;
+	       m->acked_seq != m->broken_copies.commit_pauses.acked_at_pause;
 }
 
 /* Begins the next wait for the copy if it is due. Returns true if commits wait now. */
 static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_t now)
 {
-	struct ps_commit_pauses *wait = &m->broken_copies.wait;
+	struct ps_commit_pauses *wait = &m->broken_copies.commit_pauses;
 
 	if (now >= wait->commits_run_until && is_copy_progressing(p, m)) {
 		wait->commits_pause_until = now + ps_ms(p->options.pace_ms);
@@ -217,7 +217,7 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 	}
 	if (!pacing->copy_wait_until) {
 		m->broken_copies.waited_commit_count++;
-		pacing->copy_wait_until = m->broken_copies.wait.commits_pause_until;
+		pacing->copy_wait_until = m->broken_copies.commit_pauses.commits_pause_until;
 	}
 	note_pacing(p, ps_mirror_bit(p, m), now);
 	ps_commit_sleep_on_links(p, pacing->copy_wait_until);

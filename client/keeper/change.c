@@ -352,41 +352,41 @@ static void step_copying(struct perseas *p, uint64_t now)
  * that were loaded from spills and may not know their own ids are told last, once they and the
  * recorders would be enough. */
 static uint32_t tell_rosters(struct perseas *p,
-                             bool (*are_enough)(struct perseas *p, uint32_t took))
+                             bool (*are_enough)(struct perseas *p, uint32_t acked))
 {
 	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded_mirrors(p);
-	const uint32_t took = ps_roster_tell_mirrors(p, set & ~last);
+	const uint32_t acked = ps_roster_tell_mirrors(p, set & ~last);
 
-	return last && are_enough(p, took | last) ? ps_roster_tell_mirrors(p, set) : took;
+	return last && are_enough(p, acked | last) ? ps_roster_tell_mirrors(p, set) : acked;
 }
 
-/* Returns true if the mirrors `took` are W of each roster. */
-static bool are_w_mirrors(struct perseas *p, uint32_t took)
+/* Returns true if the mirrors `acked` are W of each roster. */
+static bool are_w_mirrors(struct perseas *p, uint32_t acked)
 {
-	return ps_quorum_is_w(p, took);
+	return ps_quorum_is_w(p, acked);
 }
 
-/* Returns true if the mirrors `took` suffice for the next stage: every open of the old roster would
- * see the change, and W of the new roster hold what the old roster alone acknowledged. */
-static bool may_end_change_stage_locked(struct perseas *p, uint32_t took)
+/* Returns true if the mirrors `acked` suffice for the next stage: every open of the old roster
+ * would see the change, and W of the new roster hold what the old roster alone acknowledged. */
+static bool may_end_change_stage_locked(struct perseas *p, uint32_t acked)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const uint32_t holding = ps_mirrors_holding(p, c->needed_seq);
 
 	ps_mirrors_poll(p);
 	/* An image without the key counts for nothing once the level is raised. */
-	if (c->raises_level && c->stage == PS_CHANGE_JOINT && !ps_quorum_has_all_members(p, took))
+	if (c->raises_level && c->stage == PS_CHANGE_JOINT && !ps_quorum_has_all_members(p, acked))
 		return false;
-	return ps_quorum_is_seen_by_opens(p, ps_change_plan_reachable(p, took)) &&
-	       ps_quorum_is_newest_w(p, took & holding);
+	return ps_quorum_is_seen_by_opens(p, ps_change_plan_reachable(p, acked)) &&
+	       ps_quorum_is_newest_w(p, acked & holding);
 }
 
-static bool may_end_change_stage(struct perseas *p, uint32_t took)
+static bool may_end_change_stage(struct perseas *p, uint32_t acked)
 {
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_change_stage_locked(p, took);
+	known = may_end_change_stage_locked(p, acked);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
@@ -395,11 +395,11 @@ static bool may_end_change_stage(struct perseas *p, uint32_t took)
  * Returns true if it did. */
 static bool tell_rosters_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
 {
-	const uint32_t took = tell_rosters(p, may_end_change_stage);
+	const uint32_t acked = tell_rosters(p, may_end_change_stage);
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_change_stage_locked(p, took);
+	known = may_end_change_stage_locked(p, acked);
 	if (known)
 		go_on(p);
 	pthread_mutex_unlock(&p->lock);

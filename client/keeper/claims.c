@@ -134,9 +134,9 @@ bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_positio
 /* Sends the claims and waits for the answers. A sent claim can fence an owner even without an
  * answer: the mirror may still be rolling its image back or copying it away. So slow mirrors are
  * given up only if the others are R, or when the open times out. */
-static void await_claims(struct perseas *p, struct ps_round *round, uint64_t patience)
+static void await_claims(struct perseas *p, struct ps_round *round, uint64_t timeout_ns)
 {
-	const uint64_t soon = ps_now(p) + patience;
+	const uint64_t soon = ps_now(p) + timeout_ns;
 	uint64_t until = soon;
 
 	ps_round_send(p, round);
@@ -161,7 +161,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	f->is_claimed = !f->code;
 }
 
-void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round)
+void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct ps_round *round)
 {
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
@@ -180,7 +180,7 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 		ps_claim_fill_request(p, m, &claims[i], &requests[i]);
 		round->requests[i] = &requests[i];
 	}
-	await_claims(p, round, patience);
+	await_claims(p, round, timeout_ns);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

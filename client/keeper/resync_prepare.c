@@ -414,26 +414,26 @@ int ps_resync_continue_preparing(struct perseas *p, struct ps_error *error)
 	return rc;
 }
 
-int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const char *why,
+int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool with_new_id, const char *why,
                     struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	int rc;
 
 	ps_assert_admin(p);
-	assert(r->state == PS_RESYNC_NONE && (anew || claim_of(m)));
-	if (!anew && !ps_resync_would_count(p, m))
+	assert(r->state == PS_RESYNC_NONE && (with_new_id || claim_of(m)));
+	if (!with_new_id && !ps_resync_would_count(p, m))
 		return ps_error_set(error, PERSEAS_EQUORUM,
 		                    "this owner did not adopt it, and too few other mirrors are "
 		                    "live to let it count after a copy: start them");
 	pthread_mutex_lock(&p->lock);
 	r->target = m;
-	r->has_new_id = anew;
+	r->has_new_id = with_new_id;
 	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
 	snprintf(r->why, sizeof(r->why), "%.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
-	if (anew)
+	if (with_new_id)
 		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));
-	rc = anew ? ask_to_make_anew(p, error) : begin_making(p, error);
+	rc = with_new_id ? ask_to_make_anew(p, error) : begin_making(p, error);
 	return rc < 0 ? rc : 0;
 }

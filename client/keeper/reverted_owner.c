@@ -29,19 +29,19 @@ static bool is_at_other_log_position(const struct perseas *p, const struct ps_im
 }
 
 static bool differs_from_sent_record(const struct perseas *p, const struct ps_image_position *at,
-                                     uint32_t record)
+                                     uint32_t record_crc)
 {
 	const struct ps_record *sent = sent_record(p, at->seq);
 
-	return record && sent && sent->epoch == at->epoch && sent->crc != record;
+	return record_crc && sent && sent->epoch == at->epoch && sent->crc != record_crc;
 }
 
 bool ps_slot_shows_reverted_owner(struct perseas *p, const struct ps_image_position *at,
-                                  uint32_t record)
+                                  uint32_t record_crc)
 {
 	ps_assert_locked(p);
 	return at->seq > p->commit.seq || is_at_other_log_position(p, at) ||
-	       differs_from_sent_record(p, at, record);
+	       differs_from_sent_record(p, at, record_crc);
 }
 
 static bool is_unknown_roster(const struct perseas *p, const Perseas__Roster *roster)

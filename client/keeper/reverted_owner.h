@@ -13,10 +13,10 @@
 #include "../core/handle.h"
 
 /* Returns true if the commit slot `at`, which only this owner can have written, cannot be from this
- * memory: its transaction is beyond the last one sent, or has another record. `record` is the
+ * memory: its transaction is beyond the last one sent, or has another record. `record_crc` is the
  * record's crc, or 0 if unknown. Caller holds p->lock. */
 bool ps_slot_shows_reverted_owner(struct perseas *p, const struct ps_image_position *at,
-                                  uint32_t record);
+                                  uint32_t record_crc);
 
 /* Returns true if the header has a roster of this owner's epoch that this owner does not know.
  * Caller holds p->lock. */

@@ -288,7 +288,7 @@ static bool begin_wait(struct perseas_standby *s)
 /* Ends a wait. After an error the standby follows the store as before, even if the store was just
  * handed to this wait. No other thread can wait before this returns, because it frees what the
  * standby's thread used. */
-static void end_wait(struct perseas_standby *s, bool failed)
+static void end_wait(struct perseas_standby *s, bool wait_failed)
 {
 	struct ps_error ignored;
 	enum ps_standby_stage stage;
@@ -301,7 +301,7 @@ static void end_wait(struct perseas_standby *s, bool failed)
 	if (stage == PS_STANDBY_HANDED)
 		ps_standby_thread_end(s);
 	/* If this fails, the next wait tries again. */
-	if (failed && stage != PS_STANDBY_FOLLOWING)
+	if (wait_failed && stage != PS_STANDBY_FOLLOWING)
 		ps_standby_thread_begin(s, &ignored);
 	pthread_mutex_lock(&s->lock);
 	s->is_waiting = false;
