@@ -38,7 +38,7 @@ static const char *image_note(const struct ps_images *images, unsigned i)
 {
 	if (!ps_images_is_of_store(images, i))
 		return "another store of this name";
-	if (ps_images_is_spare(images, i))
+	if (ps_images_is_second_of_member(images, i))
 		return "a spill of a member was loaded twice: counts while that member's other "
 		       "mirror does not answer, and may be older: drop it";
 	if (!ps_images_is_listed(images, i))
@@ -55,7 +55,7 @@ static const char *image_note(const struct ps_images *images, unsigned i)
 		return "would not survive a restart";
 	if (ps_owner_lost_mirror_set(images) >> i & 1)
 		return "put back: it does not hold what it acknowledged";
-	return ps_images_is_loaded(images, i) ? "was spilled, and is back" : "";
+	return ps_images_is_loaded_from_spill(images, i) ? "was spilled, and is back" : "";
 }
 
 static const char *absence_text(const struct ps_images *images, const struct ps_set_aside *aside,

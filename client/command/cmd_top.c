@@ -141,7 +141,7 @@ static enum ps_exit look_status(const struct ps_peers *peers)
 {
 	unsigned silent = 0;
 
-	for (unsigned i = 0; i < peers->given; i++) {
+	for (unsigned i = 0; i < peers->listed_count; i++) {
 		if (peers->replies[i])
 			continue;
 		ps_complain(PS_EXIT_OK, "%s", peers->errors[i].text);
@@ -149,7 +149,7 @@ static enum ps_exit look_status(const struct ps_peers *peers)
 	}
 	if (!silent)
 		return PS_EXIT_OK;
-	return silent < peers->given ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
+	return silent < peers->listed_count ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
 }
 
 enum ps_exit ps_verb_top(const struct ps_args *args)

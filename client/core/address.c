@@ -35,7 +35,7 @@ static struct shown make_printable(const char *text)
 	return shown;
 }
 
-static int fail_entry(struct ps_error *error, const char *text, const char *what)
+static int fail_list_entry(struct ps_error *error, const char *text, const char *what)
 {
 	return ps_error_set(error, PERSEAS_EINVAL, "\"%s\" is not a mirror's address: %s; %s",
 	                    make_printable(text).text, what, FORMS);
@@ -116,17 +116,18 @@ static int parse_tcp(const char *text, struct ps_address *address, struct ps_err
 
 	address->scheme = PS_SCHEME_TCP;
 	if (!port)
-		return fail_entry(error, address->text, what);
+		return fail_list_entry(error, address->text, what);
 	if (!*port) {
 		strcpy(address->port, PS_PORT);
 		strcat(address->text, ":" PS_PORT);
 		return 0;
 	}
 	if (*port != ':')
-		return fail_entry(error, address->text,
-		                  "a colon and a port may stand behind the host");
+		return fail_list_entry(error, address->text,
+		                       "a colon and a port may stand behind the host");
 	if (!parse_number(port + 1, 1, address->port))
-		return fail_entry(error, address->text, "the port is not a number from 1 to 65535");
+		return fail_list_entry(error, address->text,
+		                       "the port is not a number from 1 to 65535");
 	return 0;
 }
 
@@ -142,14 +143,14 @@ static int parse_unix(const char *path, struct ps_address *address, struct ps_er
 		len = strlen(path);
 	}
 	if (path[0] != '/' || len < 2)
-		return fail_entry(error, address->text, "the path must begin with a slash");
+		return fail_list_entry(error, address->text, "the path must begin with a slash");
 	if (len >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		return fail_entry(error, address->text,
-		                  "the path is longer than a socket's may be");
+		return fail_list_entry(error, address->text,
+		                       "the path is longer than a socket's may be");
 	for (i = 0; i < len; i++)
 		if ((unsigned char)path[i] < ' ' || path[i] == 0x7f || path[i] == ',')
-			return fail_entry(error, address->text,
-			                  "the path has a comma or a control character");
+			return fail_list_entry(error, address->text,
+			                       "the path has a comma or a control character");
 	memcpy(address->host, path, len + 1);
 	return 0;
 }
@@ -160,9 +161,9 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 
 	memset(address, 0, sizeof(*address));
 	if (!text || !*text)
-		return fail_entry(error, "", "it is empty");
+		return fail_list_entry(error, "", "it is empty");
 	if (strlen(text) >= sizeof(address->text))
-		return fail_entry(error, text, "it is too long");
+		return fail_list_entry(error, text, "it is too long");
 	strcpy(address->text, text);
 	rest = strstr(text, "://");
 	if (!rest)
@@ -179,12 +180,13 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 	if (strncmp(text, "unix://", 7) == 0)
 		return parse_unix(rest, address, error);
 	if (strncmp(text, "sim://", 6) != 0)
-		return fail_entry(error, text,
-		                  "what stands before :// is not known, and only @NAME and "
-		                  "srv://DOMAIN name a list of mirrors");
+		return fail_list_entry(error, text,
+		                       "what stands before :// is not known, and only @NAME and "
+		                       "srv://DOMAIN name a list of mirrors");
 	address->scheme = PS_SCHEME_SIM;
 	if (!parse_number(rest, 0, address->port))
-		return fail_entry(error, text, "a simulated mirror has a number from 0 to 65535");
+		return fail_list_entry(error, text,
+		                       "a simulated mirror has a number from 0 to 65535");
 	return 0;
 }
 
@@ -241,7 +243,7 @@ int ps_address_parse_list(const char *text, struct ps_address *addresses, unsign
 	int code;
 
 	if (!text)
-		return fail_entry(error, "", "it is empty");
+		return fail_list_entry(error, "", "it is empty");
 	for (;; text += len + 1) {
 		len = strcspn(text, ",");
 		code = parse_list_entry(text, len, addresses, found, error);

@@ -69,7 +69,7 @@ int perseas_abort(perseas_tx_t *tx)
 	p = tx->p;
 	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	rc = ps_shadow_settle(p);
+	rc = ps_shadow_await_fill(p);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&p->lock);

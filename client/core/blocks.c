@@ -25,29 +25,30 @@ struct block {
 
 struct ps_blocks {
 	struct ps_span (*spans)[PS_BLOCK];
-	unsigned most;
+	unsigned block_capacity;
 	struct block directory[];
 };
 
 static void copy_blocks(struct ps_blocks *to, const struct ps_blocks *from)
 {
-	memcpy(to->directory, from->directory, from->most * sizeof(*from->directory));
-	memcpy(to->spans, from->spans, from->most * sizeof(*from->spans));
-	for (unsigned i = from->most; i < to->most; i++)
+	memcpy(to->directory, from->directory, from->block_capacity * sizeof(*from->directory));
+	memcpy(to->spans, from->spans, from->block_capacity * sizeof(*from->spans));
+	for (unsigned i = from->block_capacity; i < to->block_capacity; i++)
 		to->directory[i].number = i;
 }
 
-struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned spans)
+struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned span_capacity)
 {
-	/* `most` leaves a third of the blocks free after `spans` spans are distributed evenly. */
-	const unsigned most = spans / HALF + 2;
-	const size_t head = sizeof(struct ps_blocks) + most * sizeof(struct block);
-	struct ps_blocks *blocks = malloc(head + most * sizeof(*blocks->spans));
+	/* `block_capacity` leaves a third of the blocks free after `span_capacity` spans are
+	 * distributed evenly. */
+	const unsigned block_capacity = span_capacity / HALF + 2;
+	const size_t head = sizeof(struct ps_blocks) + block_capacity * sizeof(struct block);
+	struct ps_blocks *blocks = malloc(head + block_capacity * sizeof(*blocks->spans));
 
 	if (!blocks)
 		return NULL;
 	blocks->spans = (struct ps_span(*)[PS_BLOCK])((uint8_t *)blocks + head);
-	blocks->most = most;
+	blocks->block_capacity = block_capacity;
 	if (cover->block_count)
 		copy_blocks(blocks, cover->blocks);
 	return blocks;
@@ -70,14 +71,14 @@ void ps_blocks_from_array(struct ps_cover *cover)
 		const unsigned left = cover->span_count - from,
 			       count = left < EVEN_FILL ? left : EVEN_FILL;
 
-		assert(cover->block_count < blocks->most);
+		assert(cover->block_count < blocks->block_capacity);
 		memcpy(blocks->spans[cover->block_count], &cover->spans[from],
 		       count * sizeof(*cover->spans));
 		blocks->directory[cover->block_count] = (struct block){
 			cover->spans[from + count - 1].end, cover->block_count, count
 		};
 	}
-	for (unsigned i = cover->block_count; i < blocks->most; i++)
+	for (unsigned i = cover->block_count; i < blocks->block_capacity; i++)
 		blocks->directory[i].number = i;
 	set_sentinel(cover);
 }
@@ -100,7 +101,7 @@ void ps_blocks_to_array(struct ps_cover *cover)
 
 /* --- places: the index of a block in the directory, and of a span in the block --- */
 
-static inline unsigned place_of(unsigned block, unsigned at)
+static inline unsigned place_in_block(unsigned block, unsigned at)
 {
 	return block * STRIDE + at;
 }
@@ -120,12 +121,13 @@ static struct ps_span *span_at(const struct ps_cover *cover, unsigned place)
 
 static unsigned next_place(const struct ps_cover *cover, unsigned place)
 {
-	return place % STRIDE + 1 < block_at(cover, place)->count ? place + 1
-	                                                          : place_of(place / STRIDE + 1, 0);
+	return place % STRIDE + 1 < block_at(cover, place)->count
+	               ? place + 1
+	               : place_in_block(place / STRIDE + 1, 0);
 }
 
 /* Returns the place of the first span that ends at or after the address. */
-static unsigned find_place(const struct ps_cover *cover, uint64_t address)
+static unsigned find_span_place(const struct ps_cover *cover, uint64_t address)
 {
 	const struct block *directory = cover->blocks->directory;
 	struct ps_cover inside = { 0 };
@@ -138,21 +140,21 @@ static unsigned find_place(const struct ps_cover *cover, uint64_t address)
 		left -= half;
 	}
 	if (block == cover->block_count)
-		return place_of(block, 0);
+		return place_in_block(block, 0);
 	inside.spans = cover->blocks->spans[directory[block].number];
 	inside.span_count = directory[block].count;
-	return place_of(block, ps_cover_find_index(&inside, address));
+	return place_in_block(block, ps_cover_find_index(&inside, address));
 }
 
 const struct ps_span *ps_blocks_span_from(const struct ps_cover *cover, uint64_t address)
 {
-	return span_at(cover, find_place(cover, address));
+	return span_at(cover, find_span_place(cover, address));
 }
 
 enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *range,
                           unsigned *place)
 {
-	const unsigned first = find_place(cover, range->start);
+	const unsigned first = find_span_place(cover, range->start);
 	const struct ps_span *span = span_at(cover, first), *next;
 	struct ps_span spans[TOUCHED_MAX];
 	struct ps_cover near = { .spans = spans };
@@ -182,13 +184,13 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 /* --- changes --- */
 
 /* Splits a full block in two. If no block is free, redistributes all spans. */
-static void make_room_in_block(struct ps_cover *cover, unsigned at)
+static void split_full_block(struct ps_cover *cover, unsigned block_index)
 {
 	struct ps_blocks *blocks = cover->blocks;
-	struct block *block = &blocks->directory[at], added;
+	struct block *block = &blocks->directory[block_index], added;
 
 	assert(blocks->spans);
-	if (cover->block_count == blocks->most) {
+	if (cover->block_count == blocks->block_capacity) {
 		ps_blocks_to_array(cover);
 		ps_blocks_from_array(cover);
 		return;
@@ -198,7 +200,7 @@ static void make_room_in_block(struct ps_cover *cover, unsigned at)
 	       HALF * sizeof(struct ps_span));
 	block->count = HALF;
 	block->end = blocks->spans[block->number][HALF - 1].end;
-	memmove(block + 2, block + 1, (cover->block_count - at - 1) * sizeof(*block));
+	memmove(block + 2, block + 1, (cover->block_count - block_index - 1) * sizeof(*block));
 	block[1] = added;
 	cover->block_count++;
 }
@@ -207,11 +209,11 @@ static void make_room_in_block(struct ps_cover *cover, unsigned at)
  * ends after it, which also begins after it, because spans are disjoint. */
 static unsigned find_insertion_place(const struct ps_cover *cover, const struct ps_span *span)
 {
-	const unsigned place = find_place(cover, span->end), last = cover->block_count - 1;
+	const unsigned place = find_span_place(cover, span->end), last = cover->block_count - 1;
 
 	return place / STRIDE < cover->block_count
 	               ? place
-	               : place_of(last, cover->blocks->directory[last].count);
+	               : place_in_block(last, cover->blocks->directory[last].count);
 }
 
 void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
@@ -221,7 +223,7 @@ void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
 	struct block *block;
 
 	if (block_at(cover, place)->count == PS_BLOCK) {
-		make_room_in_block(cover, place / STRIDE);
+		split_full_block(cover, place / STRIDE);
 		place = find_insertion_place(cover, span);
 	}
 	block = block_at(cover, place);
@@ -263,7 +265,7 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 	memmove(&spans[at], &spans[at + 1], (block->count - at) * sizeof(*spans));
 	if (block->count) {
 		block->end = spans[block->count - 1].end;
-		return at < block->count ? place : place_of(place / STRIDE + 1, 0);
+		return at < block->count ? place : place_in_block(place / STRIDE + 1, 0);
 	}
 	emptied = *block;
 	cover->block_count--;
@@ -274,7 +276,7 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 
 void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned place = find_place(cover, span->start);
+	unsigned place = find_span_place(cover, span->start);
 	const struct ps_span *old = span_at(cover, place);
 	struct ps_span merged = *span;
 

@@ -18,7 +18,7 @@ enum {
 
 /* Allocates blocks for `spans` spans and copies the cover's blocks, so that places stay valid. Free
  * the result with free(). Returns NULL if out of memory. */
-struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned spans);
+struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned span_capacity);
 
 /* Moves the cover's spans into its blocks. The array `spans` is invalid until ps_blocks_to_array,
  * except for a last element that ends at UINT64_MAX: it makes ps_cover_is_past_end return false. */

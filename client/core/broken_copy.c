@@ -21,7 +21,9 @@ void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 	ps_assert_locked(p);
 	m->broken_copies.begun_at = ps_now(p);
 	m->broken_copies.begun_at_head = p->commit.ring.append_position;
-	m->broken_copies.wait = (struct ps_copy_wait){ .acked_at_pause = m->acked_seq };
+	m->broken_copies.commit_pauses = (struct ps_commit_pauses){
+		.acked_at_pause = m->acked_seq
+	};
 }
 
 /* Returns the bytes per second that transactions put into the ring since the copy began. */
@@ -42,7 +44,7 @@ static void count_broken_copy(struct perseas *p, struct ps_mirror *m)
 
 	broken->transaction_bytes_per_s = rate_of_transactions(p, m, now);
 	broken->broke_at = now;
-	broken->sent_bytes += p->upkeep.resync.done;
+	broken->sent_bytes += p->upkeep.resync.sent_bytes;
 	broken->count++;
 	broken->pause_ns = FIRST_PAUSE << doublings;
 	if (broken->pause_ns > LONGEST_PAUSE)
@@ -60,8 +62,8 @@ const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror 
 	ps_text_format(text, size,
 	               "%.130s; copy %u in a row that did not end, after %llu of %llu bytes; the "
 	               "next begins in %llu s",
-	               why, m->broken_copies.count, (unsigned long long)r->done,
-	               (unsigned long long)r->total,
+	               why, m->broken_copies.count, (unsigned long long)r->sent_bytes,
+	               (unsigned long long)r->total_bytes,
 	               (unsigned long long)(m->broken_copies.pause_ns / ps_ms(1000)));
 	return text;
 }

@@ -80,7 +80,8 @@ static int fail_undeclared(struct perseas *p, const struct ps_segment *s, uint64
 
 /* Checks [at, end), in a page that differs from its shadow, for bytes that no open transaction
  * declared. */
-static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at, uint64_t end)
+static int check_page_for_undeclared(struct perseas *p, const struct ps_segment *s, uint64_t at,
+                                     uint64_t end)
 {
 	const uint64_t base = ps_segment_start_address(s);
 
@@ -97,14 +98,14 @@ static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at
 	return 0;
 }
 
-static int check_segment(struct perseas *p, struct ps_segment *s)
+static int check_segment_for_undeclared(struct perseas *p, struct ps_segment *s)
 {
 	uint64_t offset = 0, length;
 
 	ps_shadow_collect_written(p, s);
 	for (; ps_shadow_next_difference(p, s, &offset, &length); offset += length) {
 		const uint64_t at = ps_segment_start_address(s) + offset;
-		int rc = check_page(p, s, at, at + length);
+		int rc = check_page_for_undeclared(p, s, at, at + length);
 
 		if (rc)
 			return rc;
@@ -123,6 +124,6 @@ int ps_check_undeclared(struct perseas_tx *tx)
 		return 0;
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].base && p->segments[i].born && p->segments[i].shadow)
-			rc = check_segment(p, &p->segments[i]);
+			rc = check_segment_for_undeclared(p, &p->segments[i]);
 	return rc;
 }

@@ -21,7 +21,8 @@
 
 /* Returns true if appending `length` bytes to the ring would overwrite entries that mirror `m`
  * still needs. */
-static bool blocks_entry(const struct perseas *p, const struct ps_mirror *m, uint64_t length)
+static bool needs_overwritten_entries(const struct perseas *p, const struct ps_mirror *m,
+                                      uint64_t length)
 {
 	uint64_t lag;
 
@@ -56,7 +57,7 @@ static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)
 	uint32_t slow = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		slow |= (uint32_t)blocks_entry(p, &p->mirrors[i], length) << i;
+		slow |= (uint32_t)needs_overwritten_entries(p, &p->mirrors[i], length) << i;
 	return slow;
 }
 
@@ -172,11 +173,11 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 		if (!rc)
 			rc = check_may_send(p);
 		/* A transaction that changed nothing sends nothing. */
-		if (rc || !(tx->range_count || tx->deferred_count))
+		if (rc || !(tx->range_count || tx->deferred_store_count))
 			break;
 		rc = reserve_ring(tx, flags, &pacing);
 	} while (rc > 0);
-	*start = ps_timing_waited(*start, earlier_time(since, pacing.wait_began_at));
+	*start = ps_timing_start_of_wait(*start, earlier_time(since, pacing.wait_began_at));
 	return rc;
 }
 
@@ -211,7 +212,7 @@ static int await_w_and_time(struct perseas *p, ps_start_t start)
 	int rc = ps_commit_await(p, p->commit.seq, &since);
 
 	if (start || since)
-		ps_timing_record(p, ps_timing_waited(start, since), rc);
+		ps_timing_record(p, ps_timing_start_of_wait(start, since), rc);
 	return rc;
 }
 
@@ -219,7 +220,8 @@ static int await_w_and_time(struct perseas *p, ps_start_t start)
  * released until the chain is posted. */
 static __attribute__((noinline)) int apply_deferred_stores(struct perseas_tx *tx)
 {
-	const struct ps_outgoing most = { .span_count = tx->cover.span_count + tx->deferred_count };
+	const struct ps_outgoing most = { .span_count = tx->cover.span_count +
+		                                        tx->deferred_store_count };
 	int rc = ps_commit_reserve_chain(tx->p, &most);
 
 	if (!rc)
@@ -304,7 +306,7 @@ static inline __attribute__((always_inline)) int send_transaction(struct perseas
 
 	if (rc)
 		return rc;
-	if (tx->deferred_count) {
+	if (tx->deferred_store_count) {
 		rc = apply_deferred_stores(tx);
 		if (rc)
 			return rc;
@@ -374,7 +376,7 @@ int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token 
 	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
-	rc = ps_shadow_settle(p);
+	rc = ps_shadow_await_fill(p);
 	if (rc)
 		return rc;
 	ps_lock(p);
@@ -406,7 +408,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	start = ps_timing_start(tx);
-	rc = ps_shadow_settle(p);
+	rc = ps_shadow_await_fill(p);
 	if (rc)
 		return rc;
 	ps_lock(p);

@@ -22,7 +22,7 @@ struct ps_outgoing {
  * bytes of memory in `spans` spans. */
 static inline uint64_t ps_entry_length(uint64_t length, uint64_t spans, uint64_t bytes)
 {
-	return ps_align64(sizeof(struct ps_entry) + (spans + 1) * sizeof(struct ps_write) +
+	return ps_align64(sizeof(struct ps_ring_entry) + (spans + 1) * sizeof(struct ps_write) +
 	                  ps_align64(length) + PS_TERMINATOR + ps_align8(bytes));
 }
 
@@ -63,7 +63,7 @@ struct ps_wait_limits {
 
 /* Returns true if another thread polls or sleeps on the links for all waiting threads. Caller holds
  * p->lock. */
-static inline bool ps_wait_line_is_led(const struct perseas *p)
+static inline bool ps_wait_line_has_leader(const struct perseas *p)
 {
 	return p->commit.wait_line.has_leader || p->commit.wait_line.is_spinning;
 }
@@ -73,7 +73,7 @@ static inline bool ps_wait_line_is_led(const struct perseas *p)
  * p->lock. */
 static inline bool ps_commit_should_poll(const struct perseas *p)
 {
-	return !p->commit.uses_ring || !ps_wait_line_is_led(p);
+	return !p->commit.uses_ring || !ps_wait_line_has_leader(p);
 }
 
 /* Waits until W mirrors may hold transaction rest->seq, or until rest->until. May return early: the

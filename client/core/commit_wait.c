@@ -46,7 +46,7 @@ static void spin_once(struct perseas *p)
 {
 	p->commit.wait_line.is_spinning = true;
 	pthread_mutex_unlock(&p->lock);
-	ps_relax();
+	ps_cpu_relax();
 	pthread_mutex_lock(&p->lock);
 	p->commit.wait_line.is_spinning = false;
 }
@@ -54,7 +54,7 @@ static void spin_once(struct perseas *p)
 void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, uint64_t now)
 {
 	p->commit.wait_line.waiting_count++;
-	if (ps_wait_line_is_led(p))
+	if (ps_wait_line_has_leader(p))
 		ps_wait_line_sleep(p, rest->seq, rest->until);
 	/* If other threads wait, spinning would take their processor. */
 	else if (now < rest->spin_until && p->commit.wait_line.waiting_count == 1)
@@ -126,7 +126,7 @@ static int await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since)
 		else if (looks)
 			break;
 	}
-	ps_put_in_doubt(p, seq, now);
+	ps_put_commit_in_doubt(p, seq, now);
 	return ps_fail_in_doubt(p, seq);
 }
 

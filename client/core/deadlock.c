@@ -26,7 +26,7 @@ static atomic_uint blocked_count[COUNTERS];
 
 /* Runs in a child of fork: the parent's handles are useless there, and a thread that the child does
  * not have may hold the lock. */
-static void forget_handles(void)
+static void forget_handles_in_child(void)
 {
 	process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	process.handles = NULL;
@@ -35,7 +35,7 @@ static void forget_handles(void)
 
 static void register_fork_handler(void)
 {
-	pthread_atfork(NULL, NULL, forget_handles);
+	pthread_atfork(NULL, NULL, forget_handles_in_child);
 }
 
 void ps_deadlock_add_handle(struct perseas *p)

@@ -15,7 +15,7 @@ void ps_deferred_apply(struct perseas_tx *tx)
 	       tx->record_length <= ps_record_limit(tx->p->log_size));
 	tx->deferred_applied = true;
 	ps_cover_release_extra(&tx->cover);
-	tx->deferred_count = 0;
+	tx->deferred_store_count = 0;
 }
 
 void ps_deferred_end(struct perseas_tx *tx)
@@ -24,7 +24,7 @@ void ps_deferred_end(struct perseas_tx *tx)
 		stores->ops->end(stores, tx->deferred_applied);
 	tx->deferred_applied = false;
 	ps_cover_release_extra(&tx->cover);
-	tx->deferred_count = 0;
+	tx->deferred_store_count = 0;
 	tx->record_room = tx->undeferred_room;
 }
 

@@ -52,12 +52,12 @@ void ps_demand_end(struct perseas *p);
 bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow);
 
 /* Returns true if stores to fetched memory can be tracked, or if no memory is fetched. */
-bool ps_demand_can_watch(const struct perseas *p);
+bool ps_demand_can_track_stores(const struct perseas *p);
 
 /* Waits until every page of shadowed memory that any thread could see at the call counts as here. A
  * thread can store to a page a moment before it counts, and commit looks for stores only in memory
  * that is here. Waits for copying within this host, never for a mirror. Caller holds no lock. */
-void ps_demand_settle(struct perseas *p);
+void ps_demand_await_fill(struct perseas *p);
 
 /* Stops filling in the segment's pages, before it is unmapped. Caller has admin. */
 void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);
@@ -108,7 +108,7 @@ struct ps_known_addresses {
 
 /* A link of a LIVE mirror whose fabric can peek (fabric.h, F20). fabric is NULL if there is no such
  * link. */
-struct ps_peek_link {
+struct ps_direct_link {
 	const struct ps_fabric *fabric;
 	const struct ps_link *link;
 };
@@ -121,11 +121,11 @@ struct ps_fetch_request {
 	uint32_t region;
 	uint32_t length; /* at most a run */
 	uint64_t offset;
-	struct ps_peek_link straight; /* the link must stay attached while it is read */
+	struct ps_direct_link direct_link; /* the link must stay attached while it is read */
 };
 
 /* The state of the mirror that a read through its link saw. */
-struct ps_peek_result {
+struct ps_direct_read_result {
 	uint64_t epoch, seq; /* of the commit slot before the bytes; 0: the mirror has none */
 	bool promised;       /* the promise was still this owner's after the read */
 };
@@ -134,7 +134,7 @@ struct ps_peek_result {
 struct ps_fetch_answer {
 	const Perseas__StoreStatus *before, *after;
 	/* Instead of `before` and `after`, if a link was read; else NULL. */
-	const struct ps_peek_result *seen;
+	const struct ps_direct_read_result *seen;
 	ProtobufCBinaryData bytes;
 };
 
@@ -169,7 +169,7 @@ struct ps_pager_ops {
 	uint32_t page;
 	uint32_t run; /* granules fetched at once at most, a power of two */
 	/* ns without an answer before a second mirror is asked as well; PS_NEVER: never. */
-	uint64_t late;
+	uint64_t second_request_after_ns;
 	/* begin returns NULL, with *error set, if this process cannot do it. `end` waits until the
 	 * lanes' functions have returned. */
 	struct ps_pager *(*begin)(struct ps_env *env, void (*const lanes[PS_LANES])(void *arg),
@@ -177,7 +177,7 @@ struct ps_pager_ops {
 	void (*end)(struct ps_pager *pager);
 	/* Returns a sentence that says which accesses cannot wait for memory here; NULL: all
 	 * can. */
-	const char *(*limit)(const struct ps_pager *pager);
+	const char *(*limitation_text)(const struct ps_pager *pager);
 	/* Ends the lane's sleep. From any thread; also counts before `sleep` began. */
 	void (*wake)(struct ps_pager *pager, enum ps_lane lane);
 	/* Fills in the mirror's addresses that are known without a lookup. From any thread, with
@@ -187,11 +187,11 @@ struct ps_pager_ops {
 
 	/* Prepares the mirror's sources for reads through links. May wait. From any thread, with
 	 * admin. Returns 0, or -1 if that is not possible. NULL: it never is. */
-	int (*start_peeker)(struct ps_pager *pager, unsigned mirror);
+	int (*start_direct_reader)(struct ps_pager *pager, unsigned mirror);
 
 	/* Returns true if the pager can track stores to the memory that it covers. From any
 	 * thread. */
-	bool (*can_watch)(const struct ps_pager *pager);
+	bool (*can_track_stores)(const struct ps_pager *pager);
 
 	/* From now on a thread that touches a missing page of the range waits. watch: stores to
 	 * pages that have come are tracked, as by written.h. Returns 0, or -1 if that is not
@@ -209,26 +209,27 @@ struct ps_pager_ops {
 	                 bool watched);
 	/* Returns true if `fill` moves an answer of this length here instead of copying it, so that
 	 * a whole run takes no longer than a granule. NULL: never. */
-	bool (*moves)(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
-	              bool watched);
+	bool (*can_move)(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+	                 bool watched);
 	/* Returns true if this range, which has come, is one large page. It is aligned like a large
 	 * page. NULL: never. */
 	bool (*is_large)(struct ps_pager *pager, const uint8_t *at, uint64_t length);
 	/* Asks the kernel to turn the small pages of a range that is completely here into large
 	 * ones. Returns false if some of it is in use at the moment: try again. */
-	bool (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);
+	bool (*collapse)(struct ps_pager *pager, uint8_t *base, uint64_t size);
 	/* Gives SIGBUS to threads that touch a missing page of the range, and wakes those that wait
 	 * for one. */
-	void (*refuse)(struct ps_pager *pager, uint8_t *at, uint32_t length);
+	void (*poison)(struct ps_pager *pager, uint8_t *at, uint32_t length);
 
 	/* Makes source `which` the mirror at this way; the connection is made when it is first
 	 * needed. NULL: the source has no mirror. */
-	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way);
+	void (*set_source_address)(struct ps_pager *pager, unsigned which,
+	                           const struct ps_known_addresses *way);
 	/* Cancels the fetch of a source and ignores its answer. The way stays. */
 	void (*drop)(struct ps_pager *pager, unsigned which);
 	/* Returns true while a link is still being read for a canceled fetch; the lane is woken
-	 * when that ends. NULL if `hire` is. */
-	bool (*is_still_peeking)(struct ps_pager *pager, unsigned which);
+	 * when that ends. NULL if start_direct_reader is. */
+	bool (*is_still_reading)(struct ps_pager *pager, unsigned which);
 	/* Begins a fetch. The source must not be fetching or reading, and its last answer is no
 	 * longer used. Returns false if the mirror cannot be reached this way. */
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch);
@@ -237,7 +238,7 @@ struct ps_pager_ops {
 	int (*answer)(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched);
 	/* Returns about how many bytes of an incomplete answer have arrived: while the number
 	 * grows, a slow link gets more time. NULL: unknown. */
-	uint64_t (*come)(struct ps_pager *pager, unsigned which);
+	uint64_t (*received_bytes)(struct ps_pager *pager, unsigned which);
 	/* Sleeps until an answer may have come to the lane, a thread waits for memory (the fault
 	 * lane), wake() is called, or until_ns. */
 	void (*sleep)(struct ps_pager *pager, enum ps_lane lane, uint64_t until_ns);

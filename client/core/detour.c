@@ -40,7 +40,7 @@ static bool has_unregistered_regions(const Perseas__Grant *grant)
 
 /* Schedules the next test of the best fabric. The delay doubles, and starts again with a detour
  * long after the last test. */
-static void schedule_test(struct ps_way_back *way, uint64_t now)
+static void schedule_best_fabric_test(struct ps_way_back *way, uint64_t now)
 {
 	way->test_delay_ns = way->test_delay_ns ? 2 * way->test_delay_ns : FIRST_DELAY;
 	if (way->test_delay_ns > LONGEST_DELAY)
@@ -64,7 +64,7 @@ void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Gran
 	/* Links over the detour may break often, too. Such a break does not put off the next test
 	 * of the better fabric if that was not tried since. */
 	if (way->break_count < BREAKS_MAX || now >= way->test_at)
-		schedule_test(way, now);
+		schedule_best_fabric_test(way, now);
 	ps_detour_cancel_test(m);
 	way->rdma_port = 0;
 	if (has_unregistered_regions(grant) || grant->token.len != PS_ID_SIZE)
@@ -89,7 +89,7 @@ void ps_detour_note_break(struct perseas *p, struct ps_mirror *m, int rc)
 bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best,
                          struct ps_error *error)
 {
-	if (!best->leads_begin || m->way_back.break_count < BREAKS_MAX)
+	if (!best->begin_route_test || m->way_back.break_count < BREAKS_MAX)
 		return false;
 	ps_error_set(error, PERSEAS_ERDMA, "%s: links over %s come up, and %u of them broke",
 	             m->address.text, best->name, m->way_back.break_count);
@@ -103,7 +103,7 @@ static bool is_on_detour(const struct perseas *p, const struct ps_mirror *m)
 }
 
 /* Begins to test the best fabric. */
-static void begin_test(struct perseas *p, struct ps_mirror *m)
+static void begin_best_fabric_test(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
 	struct ps_way_back *way = &m->way_back;
@@ -113,16 +113,16 @@ static void begin_test(struct perseas *p, struct ps_mirror *m)
 	grant.rdma_port = way->rdma_port;
 	grant.token = (ProtobufCBinaryData){ PS_ID_SIZE, way->token };
 	way->best_fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);
-	if (way->best_fabric->leads_begin)
-		way->test_link = way->best_fabric->leads_begin(p->env, &m->address, &grant,
-		                                               &ignored);
+	if (way->best_fabric->begin_route_test)
+		way->test_link = way->best_fabric->begin_route_test(p->env, &m->address, &grant,
+		                                                    &ignored);
 	way->test_until = ps_now(p) + TEST_TIMEOUT;
 	if (!way->test_link)
-		schedule_test(way, ps_now(p));
+		schedule_best_fabric_test(way, ps_now(p));
 }
 
 /* Takes the result of the test. The present session goes on until the best fabric has answered. */
-static void take_test_result(struct perseas *p, struct ps_mirror *m)
+static void take_best_fabric_test_result(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t start = ps_now(p);
@@ -133,7 +133,7 @@ static void take_test_result(struct perseas *p, struct ps_mirror *m)
 	if (!rc)
 		return;
 	ps_detour_cancel_test(m);
-	schedule_test(way, ps_now(p));
+	schedule_best_fabric_test(way, ps_now(p));
 	pthread_mutex_lock(&p->lock);
 	if (rc > 0 && m->state == PERSEAS_MIRROR_LIVE) {
 		/* One more broken link then reaches the limit again. */
@@ -154,13 +154,13 @@ void ps_detour_step(struct perseas *p, uint64_t now)
 		if (!is_on_detour(p, m))
 			ps_detour_cancel_test(m);
 		else if (!m->way_back.test_link && now >= m->way_back.test_at)
-			begin_test(p, m);
+			begin_best_fabric_test(p, m);
 		if (m->way_back.test_link)
-			take_test_result(p, m);
+			take_best_fabric_test_result(p, m);
 	}
 }
 
-uint64_t ps_detour_due_at(const struct perseas *p)
+uint64_t ps_detour_next_test_at(const struct perseas *p)
 {
 	uint64_t due = PS_NEVER;
 

@@ -27,7 +27,7 @@ bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best
 void ps_detour_step(struct perseas *p, uint64_t now);
 
 /* Returns when ps_detour_step has to be called next at the latest. */
-uint64_t ps_detour_due_at(const struct perseas *p);
+uint64_t ps_detour_next_test_at(const struct perseas *p);
 
 /* Fills in the event to wait for while the mirror's best fabric is being tested. Returns false if
  * no test is under way. */

@@ -8,7 +8,7 @@
 #include "event.h"
 #include "gather.h"
 
-void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
+void ps_put_commit_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
 	ps_assert_locked(p);
 	/* Posts the group first: otherwise its commits would wait until the doubt is over, possibly

@@ -25,8 +25,8 @@ static bool is_own_slot(const struct perseas *p, const struct ps_mirror *m,
 	       (slot->epoch == p->epoch || ps_mirror_may_have_own_slot(m, slot->epoch));
 }
 
-enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
-                              const Perseas__ClaimReply *claim)
+enum ps_due_base ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                    const Perseas__ClaimReply *claim)
 {
 	const struct ps_due_granules *due = m->due_granules;
 

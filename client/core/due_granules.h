@@ -32,8 +32,8 @@ struct ps_due_granules {
 };
 
 /* Says what a granted image is, apart from where it is copied to. Caller has admin. */
-enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
-                              const Perseas__ClaimReply *claim);
+enum ps_due_base ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                    const Perseas__ClaimReply *claim);
 
 /* Makes the mirror's set, for a copy to this image that begins with `base`. `claim` may be NULL
  * with PS_DUE_ALL. With PS_DUE_DIFFERENT the set has all granules until ps_due_remove_part takes

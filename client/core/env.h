@@ -119,9 +119,9 @@ struct ps_env_ops {
 	int (*control_fd)(struct ps_control *control);
 	/* Fills in the event to wait for before answered() can change, also while the connection is
 	 * being made. Returns false if no event tells: ask again after a while. */
-	bool (*control_waits)(struct ps_control *control, struct pollfd *fd);
+	bool (*fill_control_pollfd)(struct ps_control *control, struct pollfd *fd);
 	/* Returns when the mirror last signaled progress on this connection; 0: never. */
-	uint64_t (*worked_at)(struct ps_control *control);
+	uint64_t (*last_progress_at)(struct ps_control *control);
 	/* From now on sends a heartbeat, which asks for nothing, whenever nothing was sent for
 	 * every_ns; 0 stops them. A thread of the env sends them, so they do not stop when the
 	 * handle or its keeper waits. If no such thread can be started, none are sent. NULL: the
@@ -131,8 +131,9 @@ struct ps_env_ops {
 	 * nothing comes for limit_ns, the connection ends, also for a thread that waits on it. 0
 	 * stops that. Time during which this process does not run is not silence. If no thread can
 	 * be started, nothing is watched. NULL: the env watches no connection. */
-	void (*hear)(struct ps_control *control, uint64_t limit_ns);
-	/* Returns true if `hear` ended the connection. Set whenever `hear` is. */
+	void (*expect_heartbeats)(struct ps_control *control, uint64_t limit_ns);
+	/* Returns true if `expect_heartbeats` ended the connection. Set whenever
+	 * `expect_heartbeats` is. */
 	bool (*silent)(struct ps_control *control);
 	/*
 	 * Hands the connection, on which no answer is due, to an idle thread with a descriptor
@@ -144,7 +145,7 @@ struct ps_env_ops {
 	 * disconnect may follow. Returns false if no such thread exists, and the connection is as
 	 * it was. May be NULL if has_lifelines is false.
 	 */
-	bool (*entrust)(struct ps_control *control);
+	bool (*give_to_lifeline_thread)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control); /* accepts NULL */
 
 	/* Lists what expires of this process's TLS files, as a connection that begins now would use
@@ -162,8 +163,8 @@ struct ps_env_ops {
 	/* Waits for the lookup, until until_ns at most. Returns false if it has not ended.
 	 * Otherwise error->code is 0 and `list` is set, or it is PERSEAS_EINVAL, PERSEAS_ESYSTEM,
 	 * PERSEAS_EUNREACHABLE, PERSEAS_EPROTOCOL, PERSEAS_ELIMIT or PERSEAS_ENOMEM. */
-	bool (*list_wait)(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],
-	                  struct ps_error *error);
+	bool (*list_await)(struct ps_list_lookup *lookup, uint64_t until_ns,
+	                   char list[PS_LIST_TEXT], struct ps_error *error);
 	/* Returns a descriptor that is readable once the lookup has ended. */
 	int (*list_fd)(const struct ps_list_lookup *lookup);
 	/* Frees the lookup, which may go on in the background. Call it once for each lookup. */
@@ -186,7 +187,7 @@ struct ps_env_ops {
 
 /* Parses a list of addresses as ps_address_parse_list does. If the text is the name of a list,
  * looks it up first, and waits timeout_ms at most. Returns 0, or an error of list_begin or
- * list_wait; PERSEAS_EUNREACHABLE also if the lookup timed out. */
+ * list_await; PERSEAS_EUNREACHABLE also if the lookup timed out. */
 int ps_env_resolve_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
                         struct ps_address *addresses, unsigned *count, struct ps_error *error);
 
@@ -232,7 +233,7 @@ struct ps_env {
 	/* Over tcp: how long sent data may stay unacknowledged by the mirror's host before the link
 	 * is PS_LINK_LOST; 0: 10 s. The handle sets it before the first attach. */
 	uint32_t unacknowledged_limit_ms;
-	bool has_lifelines; /* `entrust` is set and may be used */
+	bool has_lifelines; /* `give_to_lifeline_thread` is set and may be used */
 	struct ps_tls *tls; /* the TLS of tcp connections; NULL: plain text */
 	/* The memory that all chains are sent from. Fabrics that must register memory do so before
 	 * they attach; the handle sets it before the first attach. */

@@ -15,7 +15,7 @@ bool ps_env_list_take_result(struct ps_env *env, struct ps_list_lookup *lookup, 
 {
 	char list[PS_LIST_TEXT];
 
-	if (!env->ops->list_wait(lookup, until_ns, list, error))
+	if (!env->ops->list_await(lookup, until_ns, list, error))
 		return false;
 	if (!error->code && ps_address_parse_list(list, addresses, count, error))
 		ps_error_prefix(error, "the mirrors of %.300s", text);

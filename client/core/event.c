@@ -82,7 +82,7 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
 			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed_seq(p), m,
 			         "mirror %s is up to date again, after %llu bytes in %llu ms",
-			         m->address.text, (unsigned long long)p->upkeep.resync.done,
+			         m->address.text, (unsigned long long)p->upkeep.resync.sent_bytes,
 			         (unsigned long long)((ps_now(p) - m->broken_copies.begun_at) /
 			                              ps_ms(1)));
 		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed_seq(p), m,
@@ -129,7 +129,7 @@ static void note_access_denied(struct perseas *p)
 }
 
 /* Notes that too many mirrors lost their memory, and notes it again when their number grows. */
-static void note_loss(struct perseas *p)
+static void note_lost_memory(struct perseas *p)
 {
 	const unsigned lost = ps_count_lost_mirrors(p);
 	char text[256];
@@ -148,7 +148,7 @@ static bool take_event(struct perseas *p, struct perseas_event *event)
 	pthread_mutex_lock(&p->lock);
 	note_fence(p);
 	note_access_denied(p);
-	note_loss(p);
+	note_lost_memory(p);
 	any = events->count > 0 && !p->is_stopping;
 	if (any) {
 		*event = events->noted[events->first];

@@ -8,7 +8,7 @@
  *                              of an active mirror  else    may wait for
  *     attach                   -                    admin   the mirror, and as attach_begin
  *     attach_begin, _step,     -                    admin   a device to register memory
- *     leads_begin
+ *     begin_route_test
  *     update                   admin and lock       same    this host's memory
  *     post, cork, poll, waits, lock, or exclusive   admin   nothing
  *     beat
@@ -84,7 +84,7 @@ enum {
  * F19 Arguments stay the caller's and are not used after the call: addresses, grants, chains and
  *     their arrays of writes. Three exceptions: descriptors (F8), sources of writes (F6), and env,
  *     which outlives its links. A link belongs to the fabric, from attach, attach_begin or
- *     leads_begin until detach. Detach every link once, also one that failed.
+ *     begin_route_test until detach. Detach every link once, also one that failed.
  */
 
 struct ps_fabric {
@@ -102,8 +102,8 @@ struct ps_fabric {
 	 * Some fabric must suit every address, so a fabric that the address names by its scheme
 	 * says yes whatever the grant offers, and attach then fails with a sentence. Waits for
 	 * nothing. NULL in an env that chooses by itself, like those of tests. */
-	bool (*suits)(const struct ps_env *env, const struct ps_address *address,
-	              const Perseas__Grant *grant);
+	bool (*is_usable_for)(const struct ps_env *env, const struct ps_address *address,
+	                      const Perseas__Grant *grant);
 
 	/*
 	 * Opens the data path that `grant` describes. fds: the grant->descriptors descriptors that
@@ -142,8 +142,8 @@ struct ps_fabric {
 	 * returns 1 when the mirror answers over this fabric, or a code if it does not. Detach
 	 * the link after either. Only the port and the token of the grant are used. NULL: the
 	 * fabric cannot tell. */
-	struct ps_link *(*leads_begin)(struct ps_env *env, const struct ps_address *address,
-	                               const Perseas__Grant *grant, struct ps_error *error);
+	struct ps_link *(*begin_route_test)(struct ps_env *env, const struct ps_address *address,
+	                                    const Perseas__Grant *grant, struct ps_error *error);
 	/*
 	 * F10 The regions have changed (a new segment, a second image): chains posted from now on,
 	 *     and reads, use the regions of this grant. Returns 0; or a code with *error set, and

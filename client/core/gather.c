@@ -25,7 +25,7 @@ enum {
 	/* Space per entry besides its bytes, which are in both record and ring. */
 	ENTRY_OVERHEAD = sizeof(struct ps_range) + 7,
 	PIECE_OVERHEAD = ENTRY_OVERHEAD + sizeof(struct ps_write),
-	GROUP_OVERHEAD = sizeof(struct ps_record) + sizeof(struct ps_entry) +
+	GROUP_OVERHEAD = sizeof(struct ps_record) + sizeof(struct ps_ring_entry) +
 	                 sizeof(struct ps_write) + 16 + PS_ALIGN + PS_RECORD_SLACK,
 };
 
@@ -37,17 +37,18 @@ static uint64_t group_entry_length(uint64_t pieces, uint64_t bytes)
 }
 
 /* Returns an upper bound for the entries that the transaction adds. */
-static uint64_t max_added_entries_of(const struct perseas_tx *tx)
+static uint64_t max_record_entries_of(const struct perseas_tx *tx)
 {
-	const uint64_t ranges = (uint64_t)tx->range_count + tx->deferred_count;
+	const uint64_t ranges = (uint64_t)tx->range_count + tx->deferred_store_count;
 
 	return 2 * ranges +
-	       (tx->cover.covered_bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH) / LINE;
+	       (tx->cover.covered_bytes + (uint64_t)tx->deferred_store_count * PS_DEFERRED_LENGTH) /
+	               LINE;
 }
 
 static uint64_t max_changed_bytes_of(const struct perseas_tx *tx)
 {
-	return tx->cover.covered_bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH;
+	return tx->cover.covered_bytes + (uint64_t)tx->deferred_store_count * PS_DEFERRED_LENGTH;
 }
 
 static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
@@ -57,7 +58,8 @@ static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t byte
 
 bool ps_gather_can_hold(const struct perseas_tx *tx)
 {
-	return fits_group(tx->p->commit.gather, max_added_entries_of(tx), max_changed_bytes_of(tx));
+	return fits_group(tx->p->commit.gather, max_record_entries_of(tx),
+	                  max_changed_bytes_of(tx));
 }
 
 void ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags)
@@ -67,7 +69,7 @@ void ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags)
 
 	assert(p->commit.has_gathered);
 	if (!(flags & PS_MAY_GATHER) ||
-	    !fits_group(g, g->entry_count_limit + max_added_entries_of(tx),
+	    !fits_group(g, g->entry_count_limit + max_record_entries_of(tx),
 	                g->changed_bytes + max_changed_bytes_of(tx)))
 		ps_gather_send(p);
 }
@@ -78,7 +80,7 @@ uint64_t ps_gather_entry_length(const struct perseas_tx *tx)
 
 	if (!ps_gather_can_hold(tx))
 		return ps_tx_entry_length(tx);
-	return group_entry_length(g->entry_count_limit + max_added_entries_of(tx),
+	return group_entry_length(g->entry_count_limit + max_record_entries_of(tx),
 	                          g->changed_bytes + max_changed_bytes_of(tx));
 }
 
@@ -91,7 +93,7 @@ static uint64_t smaller_of(uint64_t a, uint64_t b)
 
 /* The times commit_timeout_ms and flush_within_ms count from the commit, so a commit is held back
  * for at most half of either. */
-static uint64_t hold_ns(const struct perseas_options *o)
+static uint64_t max_hold_ns(const struct perseas_options *o)
 {
 	const uint64_t asked = (uint64_t)o->gather_us * 1000;
 	const uint64_t most = smaller_of(asked, ps_ms(o->commit_timeout_ms) / 2);
@@ -124,7 +126,7 @@ bool ps_gather_allocate(struct perseas *p)
 	memset(record, 0, sizeof(*record));
 	g->record = record;
 	g->entry_limit_bytes = limit;
-	g->hold_ns = hold_ns(&p->options);
+	g->max_hold_ns = max_hold_ns(&p->options);
 	p->commit.gather = g;
 	return true;
 }
@@ -247,7 +249,7 @@ void ps_gather_add_tx(struct perseas_tx *tx)
 		ps_shadow_copy_changes(tx);
 	g->last_added_at = ps_now(p);
 	if (!p->commit.has_gathered)
-		g->due_at = g->last_added_at + g->hold_ns;
+		g->due_at = g->last_added_at + g->max_hold_ns;
 	p->commit.has_gathered = true;
 	g->declared_bytes += tx->cover.covered_bytes;
 	add_ranges(g, tx);
@@ -358,7 +360,7 @@ static void restart_doubt_timeout(struct perseas *p)
 	struct ps_unwaited *u = &p->commit.unwaited;
 
 	if (u->last_seq && p->commit.durable_seq >= p->commit.seq && now >= g->due_at + slack)
-		u->progress_at = now - g->hold_ns;
+		u->progress_at = now - g->max_hold_ns;
 }
 
 void ps_gather_send(struct perseas *p)

@@ -31,7 +31,7 @@ struct ps_gather_line {
 
 struct ps_gather {
 	uint64_t entry_limit_bytes; /* maximum bytes of the group's ring entry */
-	uint64_t hold_ns;           /* how long the first commit of a group is held back */
+	uint64_t max_hold_ns;       /* how long the first commit of a group is held back */
 	uint64_t due_at;            /* when the group must be posted */
 	uint64_t last_added_at;     /* when the last commit was added */
 	uint64_t declared_bytes;    /* sum of the bytes that each transaction changed */

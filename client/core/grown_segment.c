@@ -47,8 +47,8 @@ uint64_t ps_grown_size(struct perseas *p, const struct ps_segment *head)
 	return size;
 }
 
-unsigned ps_grown_ids(struct perseas *p, const struct ps_segment *head,
-                      uint32_t ids[PS_SEGMENTS_MAX])
+unsigned ps_grown_part_ids(struct perseas *p, const struct ps_segment *head,
+                           uint32_t ids[PS_SEGMENTS_MAX])
 {
 	unsigned count = 0;
 

@@ -22,7 +22,7 @@ uint64_t ps_grown_size(struct perseas *p, const struct ps_segment *head);
 
 /* Writes the ids of a segment and its parts, in the order of addresses. Returns how many there
  * are. */
-unsigned ps_grown_ids(struct perseas *p, const struct ps_segment *head,
-                      uint32_t ids[PS_SEGMENTS_MAX]);
+unsigned ps_grown_part_ids(struct perseas *p, const struct ps_segment *head,
+                           uint32_t ids[PS_SEGMENTS_MAX]);
 
 #endif

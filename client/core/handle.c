@@ -180,7 +180,7 @@ static int set_store_and_mirrors(struct perseas *p, const char *store, const cha
 
 /* Returns how long sent data may stay unacknowledged; 0: the sockets' default limit. Even a short
  * limit leaves the kernel time to resend a lost packet. */
-static uint32_t unarrived_ms(uint32_t mirror_timeout_ms)
+static uint32_t unacknowledged_limit_ms_of(uint32_t mirror_timeout_ms)
 {
 	enum { LEAST_MS = 2000, MOST_MS = 10000 };
 
@@ -235,7 +235,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	ps_tx_init_observing(p);
-	env->unacknowledged_limit_ms = unarrived_ms(p->options.mirror_timeout_ms);
+	env->unacknowledged_limit_ms = unacknowledged_limit_ms_of(p->options.mirror_timeout_ms);
 	env->staging_memory = p->commit.ring.base;
 	env->staging_bytes = p->commit.ring.size + PS_BOUNCE;
 	return p;
@@ -247,7 +247,7 @@ static void retain_memory(struct ps_segment *segment)
 	const uint64_t pages = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 
 	if (segment->base)
-		ps_retained_add((uint64_t)(uintptr_t)segment->base, pages);
+		ps_retained_add_range((uint64_t)(uintptr_t)segment->base, pages);
 	segment->base = NULL;
 }
 

@@ -42,7 +42,7 @@ struct ps_segment {
 	/* Where this process maps the segment: `address`, or the application's choice; NULL: not
 	 * mapped. */
 	uint8_t *base;
-	uint64_t unmapped_seq; /* the seq at which this handle last unmapped the segment */
+	uint64_t last_unmap_seq; /* the seq at which this handle last unmapped the segment */
 	/* Copy of the committed contents (shadow.h); NULL: the options ask for none. */
 	uint8_t *shadow;
 	/* A bit for each page that may differ from the shadow, if there is a shadow. NULL: any page
@@ -208,7 +208,8 @@ struct perseas {
 	struct ps_demand *demand; /* fetches missing memory; NULL: recovery is not on demand */
 	/* Tells which pages were written; NULL: unknown, so commits compare all. */
 	struct ps_written *written;
-	struct ps_warm *warm_copy; /* the copy of memory that a standby handed over; NULL: none */
+	struct ps_warm_copy
+		*warm_copy; /* the copy of memory that a standby handed over; NULL: none */
 
 	/* Which thread may do what. The flags are guarded by the lock. */
 	pthread_mutex_t lock;
@@ -344,7 +345,7 @@ struct perseas_tx {
 	struct ps_deferred_stores
 		*deferred; /* stores that are made at commit (deferred_stores.h) */
 	/* Deferred stores for which record, cover and ring have space reserved. */
-	unsigned deferred_count;
+	unsigned deferred_store_count;
 	/* The deferred stores are in the record, which is about to be sent. */
 	bool deferred_applied;
 };
@@ -384,10 +385,10 @@ void ps_report_add_line(struct perseas *p, const char *format, ...)
 void ps_wake_waiters(struct perseas *p);
 
 /* handle_lock.c: acquires p->lock while another thread holds it. */
-void ps_lock_contended(struct perseas *p);
+void ps_handle_lock_contended(struct perseas *p);
 
 /* Tells the processor that this is a spin loop. */
-static inline void ps_relax(void)
+static inline void ps_cpu_relax(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -401,7 +402,7 @@ static inline void ps_relax(void)
 static inline void ps_lock(struct perseas *p)
 {
 	if (pthread_mutex_trylock(&p->lock))
-		ps_lock_contended(p);
+		ps_handle_lock_contended(p);
 }
 
 /* segment_lookup.c: return NULL if the handle has no such segment. */

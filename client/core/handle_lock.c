@@ -9,11 +9,11 @@
 
 enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds altogether */
 
-void ps_lock_contended(struct perseas *p)
+void ps_handle_lock_contended(struct perseas *p)
 {
 	for (unsigned i = 0; i < LOCK_TRIES; i++) {
 		for (unsigned pause = 0; pause < LOCK_PAUSES; pause++)
-			ps_relax();
+			ps_cpu_relax();
 		if (!pthread_mutex_trylock(&p->lock))
 			return;
 	}

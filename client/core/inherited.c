@@ -42,7 +42,7 @@ static void add_line(struct block *block, const char *key, const char *value)
 		add_text(block, "%s %s\n", key, value);
 }
 
-static void add_mark(struct block *block, const uint8_t mark[PS_OWNER_MARK])
+static void add_owner_mark(struct block *block, const uint8_t mark[PS_OWNER_MARK])
 {
 	add_text(block, "mark ");
 	for (size_t i = 0; i < PS_OWNER_MARK; i++)
@@ -50,7 +50,7 @@ static void add_mark(struct block *block, const uint8_t mark[PS_OWNER_MARK])
 	add_text(block, "\n");
 }
 
-static void add_places(struct block *block, const struct ps_roster_places *places)
+static void add_roster_places(struct block *block, const struct ps_roster_places *places)
 {
 	add_text(block, "learnt %" PRIu64 ":%" PRIu64 " ", places->epoch, places->version);
 	for (unsigned i = 0; i < places->count; i++)
@@ -64,7 +64,7 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 
 	*text = '\0';
 	if (inherited->has_mark)
-		add_mark(&block, inherited->mark);
+		add_owner_mark(&block, inherited->mark);
 	if (inherited->warm_fd > 0)
 		add_text(&block, "warm %d\n", inherited->warm_fd);
 	add_line(&block, "addresses", inherited->answered_addresses);
@@ -72,7 +72,7 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 	add_line(&block, "list", inherited->list);
 	add_line(&block, "named", inherited->list_mirrors);
 	if (inherited->unlisted_mirrors.count)
-		add_places(&block, &inherited->unlisted_mirrors);
+		add_roster_places(&block, &inherited->unlisted_mirrors);
 	if (*inherited->silent_mirrors)
 		add_text(&block, "silent %" PRIu64 " %s\n", inherited->silent_at_ms,
 		         inherited->silent_mirrors);
@@ -80,7 +80,7 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 
 /* --- reading --- */
 
-static void read_mark(struct ps_inherited *inherited, const char *value)
+static void read_owner_mark(struct ps_inherited *inherited, const char *value)
 {
 	unsigned byte;
 
@@ -117,7 +117,7 @@ static void copy_value(char *to, size_t size, const char *value)
 		strcpy(to, value);
 }
 
-static void read_silent(struct ps_inherited *inherited, const char *value)
+static void read_silent_addresses(struct ps_inherited *inherited, const char *value)
 {
 	if (ps_number_read(value, &value, &inherited->silent_at_ms) && *value == ' ')
 		copy_value(inherited->silent_mirrors, sizeof(inherited->silent_mirrors), value + 1);
@@ -126,7 +126,7 @@ static void read_silent(struct ps_inherited *inherited, const char *value)
 static void take_value(struct ps_inherited *inherited, const char *key, const char *value)
 {
 	if (!strcmp(key, "mark"))
-		read_mark(inherited, value);
+		read_owner_mark(inherited, value);
 	else if (!strcmp(key, "warm"))
 		read_warm_fd(inherited, value);
 	else if (!strcmp(key, "addresses"))
@@ -141,7 +141,7 @@ static void take_value(struct ps_inherited *inherited, const char *key, const ch
 	else if (!strcmp(key, "learnt"))
 		read_unlisted_mirrors(inherited, value);
 	else if (!strcmp(key, "silent"))
-		read_silent(inherited, value);
+		read_silent_addresses(inherited, value);
 }
 
 void ps_inherited_read(struct ps_inherited *inherited, const char *text)

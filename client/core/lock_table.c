@@ -94,13 +94,13 @@ unsigned ps_locks_count(const struct perseas_tx *tx)
 	return count;
 }
 
-void ps_lock_want_add(struct ps_lock_want *want)
+void ps_lock_add_want(struct ps_lock_want *want)
 {
 	want->next = want->lock->wants;
 	want->lock->wants = want;
 }
 
-void ps_lock_want_remove(const struct ps_lock_want *want)
+void ps_lock_remove_want(const struct ps_lock_want *want)
 {
 	struct ps_lock_want **link = &want->lock->wants;
 
@@ -132,7 +132,7 @@ void ps_locks_release(struct perseas_tx *tx)
 		hold = next;
 	}
 	if (tx->traits & PS_TX_SERIAL)
-		ps_turn_pass(p);
+		ps_turn_give_to_next(p);
 	if (tx->lock_holds)
 		ps_wake_blocked(p);
 	tx->lock_holds = NULL;
@@ -147,7 +147,7 @@ static void drop_lock_wants(struct perseas_tx *tx)
 		struct ps_lock_want *want = tx->lock_wants;
 
 		tx->lock_wants = want->next_of_tx;
-		ps_lock_want_remove(want);
+		ps_lock_remove_want(want);
 		ps_lock_drop_if_unused(tx->p, want->lock);
 		free(want);
 	}

@@ -43,8 +43,8 @@ struct ps_lock *ps_lock_find_or_make(struct perseas *p, uint64_t key);
 void ps_lock_drop_if_unused(struct perseas *p, struct ps_lock *lock);
 
 /* Add a want to its lock's list, and remove it. */
-void ps_lock_want_add(struct ps_lock_want *want);
-void ps_lock_want_remove(const struct ps_lock_want *want);
+void ps_lock_add_want(struct ps_lock_want *want);
+void ps_lock_remove_want(const struct ps_lock_want *want);
 
 /* Releases a transaction's locks and its turn. The transaction keeps its wants. */
 void ps_locks_release(struct perseas_tx *tx);

@@ -81,7 +81,7 @@ static bool thread_holds_up_others(const struct perseas_tx *tx)
  * it asks, because it is SERIAL or its wait would deadlock: without the want, younger transactions
  * would get the lock between its tries. It wants all locks that it was refused, not just the last:
  * otherwise the others would be gone when it gets the last. Returns 0 or ENOMEM. */
-static int want_until_end(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+static int want_lock_until_tx_end(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	struct ps_lock_want *want = tx->lock_wants;
 
@@ -93,7 +93,7 @@ static int want_until_end(struct perseas_tx *tx, struct ps_lock *lock, bool excl
 			return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
 		*want = (struct ps_lock_want){ NULL, tx->lock_wants, tx, lock, false };
 		tx->lock_wants = want;
-		ps_lock_want_add(want);
+		ps_lock_add_want(want);
 	}
 	want->is_exclusive |= exclusive;
 	return 0;
@@ -101,7 +101,7 @@ static int want_until_end(struct perseas_tx *tx, struct ps_lock *lock, bool excl
 
 static int refuse_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, const char *why)
 {
-	if (tx->traits & PS_TX_SERIAL && want_until_end(tx, lock, exclusive))
+	if (tx->traits & PS_TX_SERIAL && want_lock_until_tx_end(tx, lock, exclusive))
 		return PERSEAS_ENOMEM;
 	tx->refused_lock = (struct ps_refused){ lock->key, exclusive, true };
 	return ps_fail(tx->p, PERSEAS_ECONFLICT,
@@ -160,12 +160,12 @@ static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
 	int rc;
 
-	ps_lock_want_add(&want);
+	ps_lock_add_want(&want);
 	rc = ps_await_blocker(tx->p, &w.blocked);
-	if (rc == PERSEAS_ECONFLICT && want_until_end(tx, lock, exclusive))
+	if (rc == PERSEAS_ECONFLICT && want_lock_until_tx_end(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
 	tx->refused_lock = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
-	ps_lock_want_remove(&want);
+	ps_lock_remove_want(&want);
 	/* Transactions that were refused because this want came first must check again. */
 	if (rc || judge_request(lock, tx, exclusive) != GRANTED)
 		ps_wake_blocked(tx->p);
@@ -366,7 +366,7 @@ int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
 
 	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	rc = ps_shadow_settle(p);
+	rc = ps_shadow_await_fill(p);
 	if (rc)
 		return rc;
 	ps_lock(p);

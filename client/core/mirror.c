@@ -68,8 +68,8 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 	return m;
 }
 
-void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
-                    const char *why)
+void ps_mirror_move_to_state(struct perseas *p, struct ps_mirror *m,
+                             enum perseas_mirror_state state, const char *why)
 {
 	ps_assert_locked(p);
 	assert(entered_from[state] & FROM(m->state));
@@ -148,10 +148,10 @@ void ps_mirror_break_link(struct perseas *p, struct ps_mirror *m, int rc, const 
 	m->retry.delay_ns = m->retry.next_try_at = 0;
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		why = ps_broken_copy_note_and_explain(p, m, why, text, sizeof(text));
-	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
+	ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_DOWN, why);
 	if (rc == PS_LINK_FENCED)
-		ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
-		               "another owner has claimed the store on this mirror");
+		ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_FENCED,
+		                        "another owner has claimed the store on this mirror");
 }
 
 void ps_mirror_break_silent_link(struct perseas *p, struct ps_mirror *m)
@@ -163,7 +163,7 @@ void ps_mirror_break_silent_link(struct perseas *p, struct ps_mirror *m)
 	ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 }
 
-void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
+void ps_mirror_note_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 {
 	/* Chains in flight would count from the position that they were posted at. */
 	assert(slot <= 1 && !m->chains_in_flight);
@@ -171,7 +171,7 @@ void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 	m->posted_seq = m->acked_seq = seq;
 }
 
-const char *ps_link_trouble(int rc)
+const char *ps_link_trouble_text(int rc)
 {
 	if (rc == PS_LINK_LOST)
 		return PS_NOTHING_ARRIVED;
@@ -182,7 +182,7 @@ int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	ps_detour_note_break(p, m, rc);
 	m->is_after_lost_link = rc == PS_LINK_LOST;
-	ps_mirror_break_link(p, m, rc, ps_link_trouble(rc));
+	ps_mirror_break_link(p, m, rc, ps_link_trouble_text(rc));
 	return rc;
 }
 
@@ -231,7 +231,7 @@ static void wake_link_sleepers(struct perseas *p, const struct ps_mirror *m)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 }
 
-static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
+static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_ring_entry *entry)
 {
 	struct ps_chain chain = { entry->writes,
 		                  entry->write_count,
@@ -253,7 +253,8 @@ void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 	if (several)
 		m->fabric->cork(m->link, true);
 	while (m->is_active && m->posted_seq < p->commit.seq && m->chains_in_flight < WINDOW) {
-		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, m->posted_seq + 1);
+		const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring,
+		                                                 m->posted_seq + 1);
 
 		/* The ring has the entry: a commit makes room only when no connected mirror needs
 		 * what its entry overwrites. */
@@ -265,7 +266,7 @@ void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 	if (several && m->is_active)
 		m->fabric->cork(m->link, false);
 	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted_seq == p->commit.seq)
-		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+		ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
 /* Returns true if new transactions may stay in the ring for now: woken threads come here next, and
@@ -302,7 +303,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 	/* Wakes the keeper only when the chunk or the whole copy is complete: commits would pay for
 	 * a wake after every transaction. */
 	if (copying ? !m->completions_until_chunk
-	            : p->upkeep.resync.target == m && p->upkeep.resync.all_posted)
+	            : p->upkeep.resync.target == m && p->upkeep.resync.is_all_posted)
 		p->env->ops->wake(p->env, PS_KEEPER);
 	acked = m->posted_seq - (m->chains_in_flight - (m->completions_until_chunk != 0));
 	/* I3, I4: within a session, a mirror never holds less than it acknowledged. */

@@ -38,8 +38,8 @@ static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror 
 
 /* Moves the mirror to another state. The move must be in the diagram above. `why` is shown to
  * people. */
-void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
-                    const char *why);
+void ps_mirror_move_to_state(struct perseas *p, struct ps_mirror *m,
+                             enum perseas_mirror_state state, const char *why);
 
 /* Returns true if the header is of the image that was live in this epoch, or of a child of it. */
 bool ps_mirror_was_live(const struct perseas *p, const struct ps_mirror *m,
@@ -53,7 +53,7 @@ void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header);
 /* Ends the data path, if there is one; the outcome of everything in flight on it is unknown. Every
  * link is detached here. If the mirror is active, the caller holds p->lock. Afterwards the mirror
  * is not active, and the threads that sleep on the link are awake. The caller moves it to its next
- * state (ps_mirror_move) before it releases the lock. */
+ * state (ps_mirror_move_to_state) before it releases the lock. */
 void ps_link_end(struct perseas *p, struct ps_mirror *m);
 
 /* Ends the link of an active mirror, which becomes DOWN, or FENCED if `rc` is PS_LINK_FENCED. `rc`
@@ -65,7 +65,7 @@ void ps_mirror_break_silent_link(struct perseas *p, struct ps_mirror *m);
 
 /* Records that the mirror has every transaction up to `seq`, and that its valid commit slot is
  * `slot`: the next transaction writes the other one. Nothing may be in flight to the mirror. */
-void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq);
+void ps_mirror_note_position(struct ps_mirror *m, unsigned slot, uint64_t seq);
 
 /* Handles the end of an active mirror's link, with the PS_LINK code that the link gave. Returns
  * that code. */
@@ -142,7 +142,7 @@ void ps_mirrors_poll(struct perseas *p);
 void ps_mirrors_send_heartbeats(struct perseas *p);
 
 /* Returns a sentence for people that says why a link ended with this PS_LINK code. */
-const char *ps_link_trouble(int rc);
+const char *ps_link_trouble_text(int rc);
 
 /* What is wrong with a mirror whose link was PS_LINK_LOST, until something arrives again. */
 #define PS_NOTHING_ARRIVED                                                                       \

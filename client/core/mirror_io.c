@@ -37,7 +37,7 @@ static int give_up_link(struct perseas *p, struct ps_mirror *m, int rc)
 	if (!p->is_open) {
 		ps_detour_note_break(p, m, rc);
 		ps_link_end(p, m);
-		snprintf(m->trouble_text, sizeof(m->trouble_text), "%s", ps_link_trouble(rc));
+		snprintf(m->trouble_text, sizeof(m->trouble_text), "%s", ps_link_trouble_text(rc));
 		return rc;
 	}
 	pthread_mutex_lock(&p->lock);

@@ -150,7 +150,7 @@ struct ps_lifeline {
 };
 
 /* When commits pause for the copy that is under way (pace.h). */
-struct ps_copy_wait {
+struct ps_commit_pauses {
 	uint64_t commits_pause_until; /* until then commits pause, or did when they paused last */
 	uint64_t commits_run_until;   /* until then commits run: no new pause begins before */
 	uint64_t acked_at_pause;      /* the mirror's acked_seq when the last pause began */
@@ -168,7 +168,7 @@ struct ps_broken_copies {
 	uint64_t pause_ns;
 	uint64_t begun_at;      /* when the copy under way began */
 	uint64_t begun_at_head; /* the ring's head at that time */
-	struct ps_copy_wait wait;
+	struct ps_commit_pauses commit_pauses;
 	/* commits that waited for the broken copies and the present one */
 	uint64_t waited_commit_count;
 };

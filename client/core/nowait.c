@@ -25,7 +25,7 @@
  * call for each mirror. */
 enum { POLL_EVERY = 32 };
 
-static bool is_stuck_at(struct perseas *p, uint64_t now)
+static bool is_commit_timeout_over(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
@@ -33,33 +33,33 @@ static bool is_stuck_at(struct perseas *p, uint64_t now)
 	       now >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
 }
 
-static bool is_stuck(struct perseas *p)
+static bool is_commit_timeout_over_now(struct perseas *p)
 {
-	return is_stuck_at(p, ps_now(p));
+	return is_commit_timeout_over(p, ps_now(p));
 }
 
 /* Does ps_unwaited_check_doubt, with the time that the caller has read. */
-static void check_doubt(struct perseas *p, uint64_t now)
+static void check_doubt_at(struct perseas *p, uint64_t now)
 {
-	if (!is_stuck_at(p, now))
+	if (!is_commit_timeout_over(p, now))
 		return;
 	ps_assert_locked(p);
 	/* Polls before judging: this process may have been stopped for long, while answers waited
 	 * for it. */
 	ps_mirrors_poll(p);
 	ps_update_durable_seq(p);
-	if (is_stuck(p))
-		ps_put_in_doubt(p, ps_last_committed_seq(p), ps_now(p));
+	if (is_commit_timeout_over_now(p))
+		ps_put_commit_in_doubt(p, ps_last_committed_seq(p), ps_now(p));
 }
 
 void ps_unwaited_check_doubt(struct perseas *p)
 {
-	check_doubt(p, ps_now(p));
+	check_doubt_at(p, ps_now(p));
 }
 
 /* Notes the time of an unawaited commit. A stamp covers an eighth of flush_within_ms: the time of
  * its first commit, and the seq of its last one. */
-static void stamp_commit(struct perseas *p, uint64_t now)
+static void note_commit_time(struct perseas *p, uint64_t now)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const uint64_t gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
@@ -88,9 +88,9 @@ void ps_unwaited_note_commit(struct perseas *p)
 	}
 	u->last_seq = ps_last_committed_seq(p);
 	if (p->options.flush_within_ms)
-		stamp_commit(p, now);
+		note_commit_time(p, now);
 	u->tracks_durable = true;
-	check_doubt(p, now);
+	check_doubt_at(p, now);
 	if (u->is_idle || ps_gather_due_at(p) < u->wake_at) {
 		u->wake_at = ps_gather_due_at(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
@@ -99,7 +99,7 @@ void ps_unwaited_note_commit(struct perseas *p)
 
 /* Returns, by the stamps, a time at or before which the oldest commit that W mirrors do not hold
  * was posted. The oldest stamp is as old as flush_within_ms. At least one commit is not held. */
-static uint64_t unheld_since(const struct perseas *p)
+static uint64_t oldest_unheld_commit_at(const struct perseas *p)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t since = 0;
@@ -114,21 +114,21 @@ static uint64_t unheld_since(const struct perseas *p)
 	return since;
 }
 
-static bool is_overdue(struct perseas *p)
+static bool is_flush_overdue(struct perseas *p)
 {
 	return p->commit.unwaited.last_seq &&
-	       ps_now(p) >= unheld_since(p) + ps_ms(p->options.flush_within_ms);
+	       ps_now(p) >= oldest_unheld_commit_at(p) + ps_ms(p->options.flush_within_ms);
 }
 
 bool ps_unwaited_is_overdue(struct perseas *p)
 {
-	if (!p->options.flush_within_ms || !is_overdue(p))
+	if (!p->options.flush_within_ms || !is_flush_overdue(p))
 		return false;
 	ps_assert_locked(p);
 	ps_gather_send_if_any(p);
 	ps_mirrors_poll(p);
 	ps_update_durable_seq(p);
-	return is_overdue(p);
+	return is_flush_overdue(p);
 }
 
 int ps_unwaited_await_all(struct perseas *p)

@@ -67,6 +67,6 @@ void ps_unwaited_notify(struct perseas *p);
 
 /* Puts all commits up to `seq` in doubt, at time `now`: W mirrors did not hold them in time. No
  * transaction begins until they do. Caller holds p->lock. */
-void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);
+void ps_put_commit_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);
 
 #endif

@@ -80,7 +80,7 @@ static int fail_ring_full(const struct perseas *p)
 
 /* Returns the sum of what these mirrors have acknowledged, or of all active ones if the set is
  * empty: it changes when any makes progress. */
-static uint64_t sum_acknowledged(const struct perseas *p, uint32_t slow)
+static uint64_t sum_acked_seqs(const struct perseas *p, uint32_t slow)
 {
 	uint64_t sum = 0;
 
@@ -190,14 +190,14 @@ bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
  * began to wait. */
 static bool is_copy_progressing(const struct perseas *p, const struct ps_mirror *m)
 {
-	return (m->completions_until_chunk || p->upkeep.resync.all_posted) &&
-	       m->acked_seq != m->broken_copies.wait.acked_at_pause;
+	return (m->completions_until_chunk || p->upkeep.resync.is_all_posted) &&
+	       m->acked_seq != m->broken_copies.commit_pauses.acked_at_pause;
 }
 
 /* Begins the next wait for the copy if it is due. Returns true if commits wait now. */
 static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_t now)
 {
-	struct ps_copy_wait *wait = &m->broken_copies.wait;
+	struct ps_commit_pauses *wait = &m->broken_copies.commit_pauses;
 
 	if (now >= wait->commits_run_until && is_copy_progressing(p, m)) {
 		wait->commits_pause_until = now + ps_ms(p->options.pace_ms);
@@ -217,7 +217,7 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 	}
 	if (!pacing->copy_wait_until) {
 		m->broken_copies.waited_commit_count++;
-		pacing->copy_wait_until = m->broken_copies.wait.commits_pause_until;
+		pacing->copy_wait_until = m->broken_copies.commit_pauses.commits_pause_until;
 	}
 	note_pacing(p, ps_mirror_bit(p, m), now);
 	ps_commit_sleep_on_links(p, pacing->copy_wait_until);
@@ -255,7 +255,7 @@ int ps_pace_await_slow_mirrors(struct perseas *p, uint32_t slow, unsigned flags,
 	const bool needed = !slow || are_needed_for_w(p, slow), first = !pacing->wait_began_at;
 	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
 	const bool counts = p->commit.unwaited.has_collector_thread;
-	const uint64_t now = ps_now(p), acked = sum_acknowledged(p, slow);
+	const uint64_t now = ps_now(p), acked = sum_acked_seqs(p, slow);
 	uint64_t until;
 
 	ps_assert_locked(p);

@@ -60,7 +60,7 @@ static const struct ps_mapped_extent *locate_range(struct perseas_tx *tx, uint64
 }
 
 /* Notes that the transaction has ranges in the segment. Only its own thread calls this. */
-static inline void mark_touched(struct perseas_tx *tx, uint32_t segment)
+static inline void mark_segment_touched(struct perseas_tx *tx, uint32_t segment)
 {
 	_Atomic uint64_t *touched = &tx->touched_segments[segment / 64];
 
@@ -204,8 +204,8 @@ static int add_range_saving(struct perseas_tx *tx, const struct ps_mapped_extent
 /* --- ranges that extend over parts of a grown segment --- */
 
 /* Returns the part of [start, end) that lies in this extent. */
-static inline struct ps_span piece_of(const struct ps_mapped_extent *extent, uint64_t start,
-                                      uint64_t end)
+static inline struct ps_span range_part_in_extent(const struct ps_mapped_extent *extent,
+                                                  uint64_t start, uint64_t end)
 {
 	return (struct ps_span){ start > extent->start ? start : extent->start,
 		                 end < extent->end ? end : extent->end, extent->start,
@@ -221,7 +221,7 @@ static int make_room_for_parts(struct perseas_tx *tx, const struct ps_mapped_ext
 	unsigned spans = 0;
 
 	for (; start < end; start = (extent++)->end) {
-		const struct ps_span piece = piece_of(extent, start, end);
+		const struct ps_span piece = range_part_in_extent(extent, start, end);
 
 		for (uint64_t from = piece.start;
 		     ps_cover_find_gap(&tx->cover, from, piece.end, &gap_start, &gap_end);
@@ -247,7 +247,7 @@ static int add_range_across_parts(struct perseas_tx *tx, const struct ps_mapped_
 	if (rc)
 		return rc;
 	for (; start < end; start = (extent++)->end) {
-		const struct ps_span piece = piece_of(extent, start, end);
+		const struct ps_span piece = range_part_in_extent(extent, start, end);
 
 		rc = add_range(tx, extent, piece.start, piece.end);
 		assert(!rc);
@@ -314,7 +314,7 @@ static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 	if (tx->record_length + record > tx->record_room || !ps_cover_has_extra(&tx->cover, pieces))
 		return false;
 	tx->cover.extra_capacity += pieces;
-	tx->deferred_count += pieces;
+	tx->deferred_store_count += pieces;
 	tx->record_room -= record;
 	return true;
 }
@@ -335,7 +335,7 @@ static __attribute__((noinline)) int reserve_deferred(struct perseas_tx *tx, uns
 		               pieces);
 	if (rc)
 		__atomic_fetch_add(&tx->p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
-	tx->deferred_count += pieces;
+	tx->deferred_store_count += pieces;
 	ps_tx_update_room(tx);
 	return 0;
 }
@@ -409,14 +409,14 @@ void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *seg
 	/* Bytes that an earlier deferred store of this transaction covers have their before-image
 	 * already. */
 	if (fit != PS_FIT_INSIDE) {
-		assert(tx->deferred_count > 0);
+		assert(tx->deferred_store_count > 0);
 		log_before_image(tx, segment, start, span.end, (const void *)start);
 		ps_cover_release_extra(&tx->cover);
 		if (fit == PS_FIT_OVERLAPS)
 			ps_cover_add(&tx->cover, &span);
 		else
 			cover_range(tx, fit, place, &span);
-		tx->deferred_count--;
+		tx->deferred_store_count--;
 	}
 	ps_copy_short(at, bytes, length);
 }
@@ -429,9 +429,10 @@ static int fetch_range(struct perseas_tx *tx, const struct ps_mapped_extent *ext
 	int rc = 0;
 
 	for (; start < end && !rc; start = (extent++)->end) {
-		mark_touched(tx, extent->segment_id);
+		mark_segment_touched(tx, extent->segment_id);
 		if (!extent->is_ready)
-			rc = ps_demand_await(tx->p, start, piece_of(extent, start, end).end);
+			rc = ps_demand_await(tx->p, start,
+			                     range_part_in_extent(extent, start, end).end);
 	}
 	return rc;
 }
@@ -497,7 +498,7 @@ static inline __attribute__((always_inline)) void log_fast_range(struct perseas_
 	struct ps_range *range = (struct ps_range *)(tx->record + tx->record_length);
 	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
 
-	mark_touched(tx, segment->segment_id);
+	mark_segment_touched(tx, segment->segment_id);
 	tx->last_entry_offset = tx->record_length;
 	tx->range_count++;
 	ps_put_pair(&range->segment, segment->segment_id, (uint32_t)len);
@@ -529,7 +530,8 @@ static inline bool add_fast_range(struct perseas_tx *tx, uint64_t start, size_t 
 }
 
 /* This is a function of its own so that appending a range saves no registers. */
-static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t start, size_t len)
+static __attribute__((noinline)) int add_fast_range_in_section(struct perseas_tx *tx,
+                                                               uint64_t start, size_t len)
 {
 	bool added;
 
@@ -547,7 +549,7 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	if (!tx || !is_fast_range(tx, start, len))
 		return set_range_slowly(tx, addr, len);
 	if (!ps_cover_is_past_end(&tx->cover, start))
-		return add_between(tx, start, len);
+		return add_fast_range_in_section(tx, start, len);
 	ps_section_enter(&tx->set_range_section);
 	if (is_observed(tx)) {
 		ps_section_leave(&tx->set_range_section);

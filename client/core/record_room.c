@@ -14,13 +14,13 @@
 /* Returns the bytes of the record reserved for deferred stores. */
 static inline uint64_t deferred_record_bytes(const struct perseas_tx *tx)
 {
-	return (uint64_t)tx->deferred_count * PS_DEFERRED_RECORD;
+	return (uint64_t)tx->deferred_store_count * PS_DEFERRED_RECORD;
 }
 
 void ps_tx_update_room(struct perseas_tx *tx)
 {
 	const struct perseas *p = tx->p;
-	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
+	const uint64_t head = sizeof(struct ps_ring_entry) + 2 * sizeof(struct ps_write) +
 	                      2 * (uint64_t)PS_ALIGN + PS_RECORD_SLACK;
 	const uint64_t entry = p->commit.ring.size / 4 > head ? (p->commit.ring.size / 4 - head) / 3
 	                                                      : 0;
@@ -39,13 +39,14 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 {
 	return ps_entry_length(tx->record_length, tx->cover.span_count,
 	                       tx->cover.covered_bytes +
-	                               (uint64_t)tx->deferred_count * PS_DEFERRED_ENTRY);
+	                               (uint64_t)tx->deferred_store_count * PS_DEFERRED_ENTRY);
 }
 
-int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
+int ps_tx_make_room(struct perseas_tx *tx, uint64_t record_bytes, uint64_t entry_bytes,
+                    unsigned spans)
 {
 	struct perseas *p = tx->p;
-	uint64_t need = tx->record_length + deferred_record_bytes(tx) + more;
+	uint64_t need = tx->record_length + deferred_record_bytes(tx) + record_bytes;
 	uint8_t *grown;
 	int rc;
 
@@ -55,7 +56,8 @@ int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsign
 		               "%llu, or than 1 GiB: split the transaction, or make the store "
 		               "with a larger log",
 		               (unsigned long long)need, (unsigned long long)p->log_size);
-	if (ps_tx_entry_length(tx) + more + bytes + 2ull * PS_ALIGN > p->commit.ring.size / 4)
+	if (ps_tx_entry_length(tx) + record_bytes + entry_bytes + 2ull * PS_ALIGN >
+	    p->commit.ring.size / 4)
 		return ps_fail(p, PERSEAS_ETOOBIG,
 		               "the transaction takes more than a quarter of the ring of %llu "
 		               "bytes: split it, or open with a larger ring_size",

@@ -17,7 +17,7 @@ struct range {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range *ranges;
 
-void ps_retained_add(uint64_t start, uint64_t size)
+void ps_retained_add_range(uint64_t start, uint64_t size)
 {
 	const uint64_t end = start + size;
 	struct range *range;
@@ -44,7 +44,7 @@ static uint64_t retained_end(uint64_t at)
 	return end;
 }
 
-bool ps_retained_has(uint64_t start, uint64_t size)
+bool ps_retained_has_range(uint64_t start, uint64_t size)
 {
 	const uint64_t end = start + size;
 	uint64_t at = start, next;

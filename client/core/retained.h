@@ -11,10 +11,10 @@
 
 /* Adds a range of whole pages. If there is no memory to note the range, no segment can be mapped
  * over it later. From any thread. */
-void ps_retained_add(uint64_t start, uint64_t size);
+void ps_retained_add_range(uint64_t start, uint64_t size);
 
 /* Returns true if handles left all of the range, even if the application has unmapped some of it
  * since. From any thread. */
-bool ps_retained_has(uint64_t start, uint64_t size);
+bool ps_retained_has_range(uint64_t start, uint64_t size);
 
 #endif

@@ -75,28 +75,28 @@ void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length)
 	drop_old_entries(ring, length);
 }
 
-struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
+struct ps_ring_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 {
 	const uint64_t at = drop_old_entries(ring, length);
 
 	ring->last_seq++;
 	ring->positions[ring->last_seq % PS_RING_ENTRIES] = at;
 	ring->append_position = at + length;
-	return (struct ps_entry *)(ring->base + at % ring->size);
+	return (struct ps_ring_entry *)(ring->base + at % ring->size);
 }
 
-struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
+struct ps_ring_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
 {
 	if (seq < ring->first_seq || seq > ring->last_seq)
 		return NULL;
-	return (struct ps_entry *)(ring->base +
-	                           ring->positions[seq % PS_RING_ENTRIES] % ring->size);
+	return (struct ps_ring_entry *)(ring->base +
+	                                ring->positions[seq % PS_RING_ENTRIES] % ring->size);
 }
 
 bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to)
 {
 	for (uint64_t seq = from + 1; seq <= to; seq++) {
-		const struct ps_entry *entry = ps_ring_find(ring, seq);
+		const struct ps_ring_entry *entry = ps_ring_find(ring, seq);
 
 		if (!entry || entry->record_kind != PS_RECORD_TRANSACTION)
 			return false;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* A transaction as it was sent: the writes of its chain, followed by the bytes that they send. */
-struct ps_entry {
+struct ps_ring_entry {
 	uint64_t seq;
 	uint64_t length;      /* bytes of the whole entry, a multiple of 64 */
 	uint32_t write_count; /* number of writes; the first is the undo record */
@@ -25,7 +25,7 @@ struct ps_entry {
 	uint64_t zero;            /* padding */
 	struct ps_write writes[]; /* the sources follow the last one */
 };
-static_assert(sizeof(struct ps_entry) % 8 == 0, "entries are aligned");
+static_assert(sizeof(struct ps_ring_entry) % 8 == 0, "entries are aligned");
 
 enum {
 	PS_RING_ENTRIES = 1 << 16, /* maximum number of entries */
@@ -55,7 +55,7 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq);
 void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length);
 
 /* Returns space for the entry of seq last_seq + 1. `length` is at most half of the ring. */
-struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
+struct ps_ring_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
 
 static inline uint8_t *ps_ring_bounce_buffer(const struct ps_ring *ring)
 {
@@ -63,7 +63,7 @@ static inline uint8_t *ps_ring_bounce_buffer(const struct ps_ring *ring)
 }
 
 /* Returns the entry of `seq`, or NULL if the ring does not have it. */
-struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq);
+struct ps_ring_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq);
 
 /* Returns true if the ring can bring a mirror from transaction `from` to `to`. A publish in between
  * cannot be replayed, since its contents did not go through the ring. */

@@ -167,8 +167,8 @@ static bool copy_declared(struct perseas_tx *tx)
 
 /* Returns the address of the first byte of the span that changed since the newest savepoint without
  * being declared again; 0 if none did. */
-static uint64_t find_change(const struct ps_saved *saved, const struct ps_span *span,
-                            const uint8_t *old_contents)
+static uint64_t find_undeclared_change(const struct ps_saved *saved, const struct ps_span *span,
+                                       const uint8_t *old_contents)
 {
 	uint64_t start, end;
 
@@ -187,7 +187,7 @@ static int check_undeclared(struct perseas_tx *tx)
 
 	for (unsigned i = 0; i < saved->declared.span_count; i++) {
 		const struct ps_span *span = &saved->declared.spans[i];
-		const uint64_t at = find_change(saved, span, old_contents);
+		const uint64_t at = find_undeclared_change(saved, span, old_contents);
 
 		if (at)
 			return ps_fail(tx->p, PERSEAS_EUNDECLARED,
@@ -201,7 +201,7 @@ static int check_undeclared(struct perseas_tx *tx)
 
 /* --- savepoints --- */
 
-static int fail_memory(struct perseas_tx *tx)
+static int fail_savepoint_memory(struct perseas_tx *tx)
 {
 	return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a savepoint");
 }
@@ -224,17 +224,17 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 			"a transaction with PERSEAS_TRACK has no savepoints: what it changed "
 			"is found when it commits");
 	if (!tx->savepoints && !(tx->savepoints = calloc(1, sizeof(*tx->savepoints))))
-		return fail_memory(tx);
+		return fail_savepoint_memory(tx);
 	saved = tx->savepoints;
 	if (!grow_array(tx, (void **)&saved->marks, &saved->mark_capacity,
 	                (uint64_t)saved->mark_count + 1, sizeof(*saved->marks)) ||
 	    !copy_declared(tx))
-		return fail_memory(tx);
+		return fail_savepoint_memory(tx);
 	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoint_count, 1, memory_order_relaxed) +
 	             1;
 	if (ps_deferred_savepoint(tx, *savepoint)) {
 		*savepoint = 0;
-		return fail_memory(tx);
+		return fail_savepoint_memory(tx);
 	}
 	saved->marks[saved->mark_count++] = (struct mark){ *savepoint, tx->record_length,
 		                                           tx->range_count, saved->piece_count };
@@ -249,7 +249,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 }
 
 /* Restores memory from the record's entries after the mark. */
-static void restore_entries(struct perseas_tx *tx, const struct mark *mark)
+static void restore_before_images(struct perseas_tx *tx, const struct mark *mark)
 {
 	struct ps_cursor cursor = { tx->record + mark->length, tx->record + tx->record_length,
 		                    tx->range_count - mark->ranges, true };
@@ -295,7 +295,7 @@ static void roll_back_to_mark(struct perseas_tx *tx, const struct mark *mark)
 		memcpy((void *)piece->start, saved->journal + piece->at, piece->length);
 	}
 	truncate_journal(saved, mark->pieces);
-	restore_entries(tx, mark);
+	restore_before_images(tx, mark);
 	tx->record_length = mark->length;
 	tx->range_count = mark->ranges;
 	tx->last_entry_offset = 0;
@@ -304,7 +304,7 @@ static void roll_back_to_mark(struct perseas_tx *tx, const struct mark *mark)
 	saved->mark_count = (unsigned)(mark - saved->marks) + 1;
 }
 
-static const struct mark *find_mark(const struct perseas_tx *tx, uint64_t savepoint)
+static const struct mark *find_savepoint_mark(const struct perseas_tx *tx, uint64_t savepoint)
 {
 	unsigned i = tx->traits & PS_TX_SAVEPOINTS ? tx->savepoints->mark_count : 0;
 
@@ -324,7 +324,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	p = tx->p;
 	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	mark = find_mark(tx, savepoint);
+	mark = find_savepoint_mark(tx, savepoint);
 	if (!mark)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "the transaction has no savepoint %llu: it belongs to another "

@@ -118,7 +118,8 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 
 /* --- reserved addresses --- */
 
-static struct ps_reserved_range *find_reserved(struct perseas *p, uint64_t address, uint64_t size)
+static struct ps_reserved_range *find_exact_reserved_range(struct perseas *p, uint64_t address,
+                                                           uint64_t size)
 {
 	for (unsigned i = 0; i < p->reserved_ranges.count; i++)
 		if (p->reserved_ranges.list[i].address == address &&
@@ -127,12 +128,13 @@ static struct ps_reserved_range *find_reserved(struct perseas *p, uint64_t addre
 	return NULL;
 }
 
-static void forget_reserved(struct perseas *p, struct ps_reserved_range *kept)
+static void forget_reserved_range(struct perseas *p, struct ps_reserved_range *kept)
 {
 	*kept = p->reserved_ranges.list[--p->reserved_ranges.count];
 }
 
-static bool is_of_a_segment(const Perseas__Header *header, const struct ps_reserved_range *kept)
+static bool is_range_of_a_segment(const Perseas__Header *header,
+                                  const struct ps_reserved_range *kept)
 {
 	for (size_t i = 0; header && i < header->n_segments; i++)
 		if (header->segments[i]->born && header->segments[i]->address == kept->address &&
@@ -147,16 +149,16 @@ void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *hea
 	for (unsigned i = p->reserved_ranges.count; i-- > 0;) {
 		struct ps_reserved_range kept = p->reserved_ranges.list[i];
 
-		if (is_of_a_segment(header, &kept))
+		if (is_range_of_a_segment(header, &kept))
 			continue;
 		munmap((void *)kept.address, kept.size);
-		forget_reserved(p, &p->reserved_ranges.list[i]);
+		forget_reserved_range(p, &p->reserved_ranges.list[i]);
 	}
 	for (size_t i = 0; header && i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
 		if (!segment->born || p->reserved_ranges.count == PS_SEGMENTS_MAX ||
-		    find_reserved(p, segment->address, segment->size))
+		    find_exact_reserved_range(p, segment->address, segment->size))
 			continue;
 		if (map_at(segment->address, segment->size, PROT_NONE, false))
 			snprintf(warning, size,
@@ -190,7 +192,8 @@ static int map_segment(uint64_t address, uint64_t size, bool is_over, uint8_t **
 int ps_segment_map_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	struct ps_reserved_range *kept = address == segment->address
-	                                         ? find_reserved(p, address, segment->size)
+	                                         ? find_exact_reserved_range(p, address,
+	                                                                     segment->size)
 	                                         : NULL;
 	int error;
 
@@ -198,7 +201,7 @@ int ps_segment_map_at(struct perseas *p, struct ps_segment *segment, uint64_t ad
 	error = map_segment(address, segment->size, kept, &segment->base);
 	/* If mapping failed, the reserved range may already be gone; do not unmap it again. */
 	if (kept)
-		forget_reserved(p, kept);
+		forget_reserved_range(p, kept);
 	return error;
 }
 

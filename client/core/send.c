@@ -38,7 +38,8 @@ int ps_commit_reserve_chain(struct perseas *p, const struct ps_outgoing *out)
 
 /* Builds the chain directly from the record and live memory, for fabrics that copy at once. Marks
  * what it changes: nothing fails after this. */
-static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
+static int build_direct_chain(struct perseas *p, const struct ps_outgoing *out,
+                              struct ps_chain *chain)
 {
 	unsigned count = out->span_count + 1;
 	int rc;
@@ -77,9 +78,9 @@ static struct ps_write make_record_write(const struct perseas *p, const void *sr
 
 /* Copies record and after-images into a ring entry, builds the chain there, and marks what it
  * changes. */
-static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
+static void build_ring_entry(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
 {
-	struct ps_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
+	struct ps_ring_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
 	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
 
 	entry->seq = p->commit.seq + 1;
@@ -107,7 +108,7 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 
 /* Returns the log position of the next record, of `length` bytes. Does what ps_record_position does
  * without its divisions, which would be the slowest operations of a small commit. */
-static uint64_t place_record(struct perseas *p, uint64_t length)
+static uint64_t choose_log_position(struct perseas *p, uint64_t length)
 {
 	if (p->commit.next_position + length <= p->commit.lap_position + p->log_size)
 		return p->commit.next_position;
@@ -118,7 +119,7 @@ static uint64_t place_record(struct perseas *p, uint64_t length)
 
 /* Posts the chain to every active mirror without the ring. All of these copy it before post
  * returns. */
-static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t bytes)
+static void post_direct_chain(struct perseas *p, struct ps_chain *chain, uint64_t bytes)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -143,11 +144,11 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 
 	/* The record is sealed with p->epoch, which must be an epoch that mirrors granted. */
 	assert(!p->is_renewing);
-	rc = p->commit.uses_ring ? 0 : build_direct(p, out, &chain);
+	rc = p->commit.uses_ring ? 0 : build_direct_chain(p, out, &chain);
 
 	if (rc)
 		return rc;
-	position = place_record(p, out->record_length);
+	position = choose_log_position(p, out->record_length);
 	assert(position >= p->commit.next_position); /* I3: the log only goes forward */
 	out->record->kind = (uint16_t)out->record_kind;
 	out->record->length = (uint32_t)out->record_length;
@@ -159,7 +160,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	               position + ps_align64(out->record_length), position);
 	memset((uint8_t *)out->record + out->record_length, 0, PS_RECORD_SLACK);
 	if (p->commit.uses_ring)
-		build_staged(p, out, position);
+		build_ring_entry(p, out, position);
 	else
 		p->commit.writes[0] = make_record_write(p, out->record, position,
 		                                        out->record_length);
@@ -169,8 +170,8 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	if (p->commit.uses_ring)
 		ps_mirrors_post_from_ring(p);
 	else
-		post_direct(p, &chain,
-		            p->commit.writes[0].length + out->changed_bytes +
-		                    sizeof(p->commit.sent_slot));
+		post_direct_chain(p, &chain,
+		                  p->commit.writes[0].length + out->changed_bytes +
+		                          sizeof(p->commit.sent_slot));
 	return 0;
 }

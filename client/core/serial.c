@@ -19,7 +19,7 @@ int ps_serial_begin(struct perseas *p, struct perseas_tx **tx)
 	if (!rc) {
 		rc = ps_tx_begin(p, tx);
 		if (rc)
-			ps_turn_pass(p);
+			ps_turn_give_to_next(p);
 		else
 			ps_turn_give_to_tx(*tx);
 	}

@@ -28,7 +28,7 @@ int ps_serial_begin(struct perseas *p, struct perseas_tx **tx);
 int ps_turn_await(struct perseas *p);
 
 /* Passes the turn to the next waiting thread, if there is one. Caller holds p->lock. */
-void ps_turn_pass(struct perseas *p);
+void ps_turn_give_to_next(struct perseas *p);
 
 /* Gives the turn that the calling thread has to a transaction. Caller holds p->lock. */
 void ps_turn_give_to_tx(struct perseas_tx *tx);

@@ -17,7 +17,7 @@
 
 enum { WORD = PS_WRITTEN_WORD };
 
-static const char *flag_name(const struct perseas *p)
+static const char *shadow_flag_name(const struct perseas *p)
 {
 	return p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED" : "PERSEAS_CHECK_WRITES";
 }
@@ -39,7 +39,7 @@ static void begin_write_tracking(struct perseas *p, struct ps_error *error)
 		return;
 	}
 	p->written = ops->begin(p->env, error);
-	if (!p->written || ps_demand_can_watch(p))
+	if (!p->written || ps_demand_can_track_stores(p))
 		return;
 	ops->end(p->written);
 	p->written = NULL;
@@ -50,7 +50,7 @@ static void begin_write_tracking(struct perseas *p, struct ps_error *error)
 void ps_shadow_begin_tracking(struct perseas *p)
 {
 	struct ps_error error = { 0 };
-	const char *what = flag_name(p);
+	const char *what = shadow_flag_name(p);
 
 	if (!(p->options.flags & PS_SHADOW_FLAGS))
 		return;
@@ -66,18 +66,18 @@ int ps_shadow_await(struct perseas *p)
 	int rc = ps_check_same_process(p);
 
 	if (!rc)
-		ps_demand_settle(p);
+		ps_demand_await_fill(p);
 	return rc;
 }
 
-static uint64_t word_count(const struct ps_segment *segment)
+static uint64_t bitmap_word_count(const struct ps_segment *segment)
 {
 	return segment->size / PS_PAGE / WORD + 1;
 }
 
 static size_t room_size(const struct ps_segment *segment)
 {
-	return ps_align8(segment->size) + word_count(segment) * sizeof(uint64_t);
+	return ps_align8(segment->size) + bitmap_word_count(segment) * sizeof(uint64_t);
 }
 
 void ps_shadow_free_room(const struct ps_segment *segment, uint8_t *room)
@@ -101,7 +101,7 @@ int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8
 	return ps_fail(p, PERSEAS_ENOMEM,
 	               "no memory for the second copy of segment '%s' (%llu bytes) that %s needs: "
 	               "give the process more memory, or open without that flag",
-	               segment->name, (unsigned long long)segment->size, flag_name(p));
+	               segment->name, (unsigned long long)segment->size, shadow_flag_name(p));
 }
 
 void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
@@ -113,7 +113,7 @@ void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *r
 	assert(segment->base);
 	if (watched)
 		may_differ = memset(room + ps_align8(segment->size), 0,
-		                    word_count(segment) * sizeof(uint64_t));
+		                    bitmap_word_count(segment) * sizeof(uint64_t));
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_free(segment);
 	segment->shadow = room;
@@ -178,7 +178,8 @@ static uint64_t find_page_to_compare(const struct ps_segment *segment, uint64_t 
 
 	if (!set)
 		return page;
-	for (uint64_t word = page / WORD; word < word_count(segment); word++, page = word * WORD) {
+	for (uint64_t word = page / WORD; word < bitmap_word_count(segment);
+	     word++, page = word * WORD) {
 		rest = set[word] >> page % WORD;
 		if (rest)
 			return page + (uint64_t)__builtin_ctzll(rest);
@@ -188,8 +189,8 @@ static uint64_t find_page_to_compare(const struct ps_segment *segment, uint64_t 
 
 /* Finds the next bytes of [*at, end) that are here and differ from the shadow. Sets *at and
  * *length. Returns false if no bytes do. */
-static bool find_difference(struct perseas *p, const struct ps_segment *segment, uint64_t *at,
-                            uint64_t end, uint64_t *length)
+static bool find_difference_from_shadow(struct perseas *p, const struct ps_segment *segment,
+                                        uint64_t *at, uint64_t end, uint64_t *length)
 {
 	bool here = true;
 
@@ -214,8 +215,8 @@ bool ps_shadow_next_difference(struct perseas *p, struct ps_segment *segment, ui
 		const uint64_t rest = segment->size - at;
 
 		from = at < *offset ? *offset : at;
-		if (find_difference(p, segment, &from, at + (rest < PS_PAGE ? rest : PS_PAGE),
-		                    length)) {
+		if (find_difference_from_shadow(p, segment, &from,
+		                                at + (rest < PS_PAGE ? rest : PS_PAGE), length)) {
 			*offset = from;
 			return true;
 		}

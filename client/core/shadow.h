@@ -42,11 +42,11 @@ void ps_shadow_free_room(const struct ps_segment *segment, uint8_t *room);
 void ps_shadow_free(struct ps_segment *segment);
 
 /* Called by a thread that commits or aborts: waits until every page that it may have stored to
- * counts as here (ps_demand_settle). Returns 0; or EINVAL in a child of fork, which has neither the
- * memory nor the thread to wait for. ps_shadow_await is for handles with shadows. Caller holds no
- * lock. */
+ * counts as here (ps_demand_await_fill). Returns 0; or EINVAL in a child of fork, which has neither
+ * the memory nor the thread to wait for. ps_shadow_await is for handles with shadows. Caller holds
+ * no lock. */
 int ps_shadow_await(struct perseas *p);
-static inline int ps_shadow_settle(struct perseas *p)
+static inline int ps_shadow_await_fill(struct perseas *p)
 {
 	return p->options.flags & PS_SHADOW_FLAGS ? ps_shadow_await(p) : 0;
 }

@@ -8,7 +8,7 @@
 
 /* Returns how many transactions begin untimed before the next one: 0 to 2 * (EVERY - 1), with equal
  * probability. Marsaglia's xorshift is good enough, and repeatable where owners' ids are. */
-static uint32_t draw_gap(struct perseas *p)
+static uint32_t draw_untimed_count(struct perseas *p)
 {
 	if (!p->commit.random_state) {
 		memcpy(&p->commit.random_state, p->owner, sizeof(p->commit.random_state));
@@ -26,16 +26,16 @@ void ps_timing_adapt(struct perseas *p)
 	if (p->commit.uses_ring)
 		p->commit.untimed_left = 0;
 	else if (!p->commit.untimed_left)
-		p->commit.untimed_left = draw_gap(p);
+		p->commit.untimed_left = draw_untimed_count(p);
 }
 
-enum ps_timed ps_timing_draw(struct perseas *p)
+enum ps_timed ps_timing_draw_next(struct perseas *p)
 {
 	/* The count stays 0 meanwhile, so this function is called again for the next
 	 * transaction. */
 	if (p->commit.uses_ring)
 		return PS_TIMED_ALWAYS;
-	p->commit.untimed_left = draw_gap(p);
+	p->commit.untimed_left = draw_untimed_count(p);
 	return PS_TIMED_DRAWN;
 }
 

@@ -31,13 +31,13 @@ void ps_timing_adapt(struct perseas *p);
 
 /* The slow path of ps_timing_choose: times the transaction, and draws when the next one is timed.
  * Caller holds p->lock. */
-enum ps_timed ps_timing_draw(struct perseas *p);
+enum ps_timed ps_timing_draw_next(struct perseas *p);
 
 /* Chooses whether a transaction that begins will be timed. Caller holds p->lock. */
 static inline enum ps_timed ps_timing_choose(struct perseas *p)
 {
 	if (!p->commit.untimed_left)
-		return ps_timing_draw(p);
+		return ps_timing_draw_next(p);
 	p->commit.untimed_left--;
 	return PS_TIMED_NOT;
 }
@@ -51,7 +51,7 @@ static inline ps_start_t ps_timing_start(const struct perseas_tx *tx)
 }
 
 /* Returns the start of a commit that waited from `since` on; since 0: it did not wait. */
-static inline ps_start_t ps_timing_waited(ps_start_t start, uint64_t since)
+static inline ps_start_t ps_timing_start_of_wait(ps_start_t start, uint64_t since)
 {
 	if (!since)
 		return start;

@@ -59,7 +59,7 @@ int ps_track_fail_conflict(const struct perseas *p)
 
 /* --- finding changes --- */
 
-static bool is_tracked(const struct ps_segment *segment)
+static bool is_segment_tracked(const struct ps_segment *segment)
 {
 	return segment->base && segment->born && segment->shadow;
 }
@@ -72,25 +72,25 @@ static uint64_t read_word(const uint8_t *bytes, uint64_t at, uint64_t end)
 	return word;
 }
 
-static bool is_same_word(const struct ps_segment *segment, uint64_t at, uint64_t end)
+static bool is_word_unchanged(const struct ps_segment *segment, uint64_t at, uint64_t end)
 {
 	return read_word(segment->base, at, end) == read_word(segment->shadow, at, end);
 }
 
 /* Finds the next run of words from *at on that differ, over gaps of fewer than NEAR bytes. Returns
  * false if all words up to `end` are equal. */
-static bool find_difference(const struct ps_segment *segment, uint64_t *at, uint64_t end,
-                            uint64_t *length)
+static bool find_difference_from_shadow(const struct ps_segment *segment, uint64_t *at,
+                                        uint64_t end, uint64_t *length)
 {
 	uint64_t behind;
 
-	while (*at < end && is_same_word(segment, *at, end))
+	while (*at < end && is_word_unchanged(segment, *at, end))
 		*at += WORD;
 	if (*at >= end)
 		return false;
 	behind = *at + WORD;
 	for (uint64_t next = behind; next < end && next - behind < NEAR; next += WORD)
-		if (!is_same_word(segment, next, end))
+		if (!is_word_unchanged(segment, next, end))
 			behind = next + WORD;
 	*length = (behind < end ? behind : end) - *at;
 	return true;
@@ -101,7 +101,7 @@ static int add_changes_in_page(struct perseas_tx *tx, const struct ps_segment *s
 {
 	uint64_t length;
 
-	for (; find_difference(segment, &at, end, &length); at += length) {
+	for (; find_difference_from_shadow(segment, &at, end, &length); at += length) {
 		const int rc = ps_tx_add_found_range(tx, segment, at, length);
 
 		if (rc)
@@ -138,16 +138,16 @@ int ps_track_find_changes(struct perseas_tx *tx)
 	int rc = 0;
 
 	ps_assert_locked(p);
-	assert(p->commit.tracked_tx == tx && !tx->range_count && !tx->deferred_count);
+	assert(p->commit.tracked_tx == tx && !tx->range_count && !tx->deferred_store_count);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
-		if (is_tracked(&p->segments[i]))
+		if (is_segment_tracked(&p->segments[i]))
 			rc = add_changes_in_segment(tx, &p->segments[i]);
 	if (rc)
 		ps_track_drop_ranges(tx);
 	return rc;
 }
 
-void ps_track_undo(struct perseas_tx *tx)
+void ps_track_restore_memory(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
@@ -156,7 +156,7 @@ void ps_track_undo(struct perseas_tx *tx)
 		struct ps_segment *segment = &p->segments[i];
 		uint64_t offset = 0, length;
 
-		if (!is_tracked(segment))
+		if (!is_segment_tracked(segment))
 			continue;
 		ps_shadow_collect_written(p, segment);
 		for (; ps_shadow_next_difference(p, segment, &offset, &length); offset += length)

@@ -33,6 +33,6 @@ int ps_track_find_changes(struct perseas_tx *tx);
 void ps_track_drop_ranges(struct perseas_tx *tx);
 
 /* Copies the shadow to memory wherever they differ. Caller holds p->lock. */
-void ps_track_undo(struct perseas_tx *tx);
+void ps_track_restore_memory(struct perseas_tx *tx);
 
 #endif

@@ -59,7 +59,7 @@ static void leave_queue(struct ps_serialization *s, const struct ps_turn_waiter 
 		s->last_waiter = link;
 }
 
-void ps_turn_pass(struct perseas *p)
+void ps_turn_give_to_next(struct perseas *p)
 {
 	struct ps_serialization *s = &p->serialization;
 	struct ps_turn_waiter *next = s->first_waiter;

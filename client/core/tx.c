@@ -237,7 +237,7 @@ void ps_tx_restore_memory(struct perseas_tx *tx)
 	struct ps_cursor cursor = entries_of_record(tx);
 
 	if (tx->traits & PS_TX_TRACKED) {
-		ps_track_undo(tx);
+		ps_track_restore_memory(tx);
 		return;
 	}
 	tx->redeclared_bytes = 0;

@@ -20,9 +20,10 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 
 /* Returns the bytes of the ring entry that the transaction would take now. */
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
-/* Makes room for `more` bytes of record, `bytes` other bytes of the ring entry, and `spans` spans.
- * Returns 0, ETOOBIG or ENOMEM. */
-int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans);
+/* Makes room for `record_bytes` of record, `entry_bytes` other bytes of the ring entry, and `spans`
+ * spans. Returns 0, ETOOBIG or ENOMEM. */
+int ps_tx_make_room(struct perseas_tx *tx, uint64_t record_bytes, uint64_t entry_bytes,
+                    unsigned spans);
 
 /* Begins a transaction, which has no ranges yet. Returns 0, ENOMEM, ECONFLICT while a tracked
  * transaction is open, or why no transaction can begin. Caller holds p->lock. */

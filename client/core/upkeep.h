@@ -74,10 +74,10 @@ struct ps_resync {
 	/* The mirror's previous image does not count: it gets a new id (I9). */
 	bool has_new_id;
 	/* The mirror's previous image is overwritten, not kept until the end. */
-	bool in_place;
-	enum ps_due_base base;               /* what is known of the image, if `in_place` */
-	const struct ps_whole_reason *whole; /* why everything is sent, or NULL */
-	uint8_t image_id[PS_ID_SIZE];        /* the new id, if `has_new_id` */
+	bool is_in_place;
+	enum ps_due_base due_base; /* what is known of the image, if `is_in_place` */
+	const struct ps_whole_reason *whole_reason; /* why everything is sent, or NULL */
+	uint8_t image_id[PS_ID_SIZE];               /* the new id, if `has_new_id` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
 	uint64_t publish_generation;
 	uint64_t unpublished_generation;
@@ -94,9 +94,9 @@ struct ps_resync {
 	 * digest; 0: none. */
 	uint64_t read_length;
 	uint32_t asked_mirrors; /* mirrors that were asked for the bytes of the present read */
-	/* READING: unmapped_seq of the segment when the read began. If the segment has another
+	/* READING: last_unmap_seq of the segment when the read began. If the segment has another
 	 * value by now, it was mapped meanwhile. */
-	uint64_t unmapped_seq;
+	uint64_t last_unmap_seq;
 	/* COMPARING: the key, and the digests of what the mirror was asked to digest, as it is
 	 * here. */
 	uint8_t digest_key[PS_DIGEST_KEY];
@@ -106,22 +106,23 @@ struct ps_resync {
 
 	/* The last seq when the copy began. Segments published later come with their publish. */
 	uint64_t begun_seq;
-	uint32_t segment; /* id of the segment of the next chunk; COMPARING: of the next digests */
-	uint64_t offset;  /* where in that segment the next chunk begins, or the next digests */
-	uint64_t chunk;   /* maximum bytes of a chunk */
-	bool compared;    /* the granules to send are known (due_granules.h) */
+	/* Id of the segment of the next chunk; COMPARING: of the next digests. */
+	uint32_t segment_id;
+	uint64_t offset; /* where in that segment the next chunk begins, or the next digests */
+	uint64_t max_chunk_bytes; /* maximum bytes of a chunk */
+	bool is_comparison_done;  /* the granules to send are known (due_granules.h) */
 	/* The last chunk, until its granules are taken out of the set; sent_end 0: no chunk. */
 	uint32_t sent_segment;
 	uint64_t sent_from, sent_end;
-	uint64_t done, total; /* bytes sent so far; bytes to send */
-	/* The last two times at which `done` was noted for the present rate. */
-	struct ps_resync_mark recent, before;
-	bool was_counted;    /* the image already counted under this owner in this epoch */
-	bool has_posted;     /* the first chunk was posted, together with the commit slot */
-	uint64_t needed_seq; /* the last chunk may contain transactions up to this seq */
-	bool all_posted;     /* everything is posted, and only its completion is awaited */
-	bool fetching;       /* memory of the next chunk is missing here, and being fetched */
-	uint64_t next_at;    /* no chunk before this time, to limit the rate */
+	uint64_t sent_bytes, total_bytes; /* bytes sent so far; bytes to send */
+	/* The last two times at which `sent_bytes` was noted for the present rate. */
+	struct ps_resync_mark recent_mark, previous_mark;
+	bool image_already_counted; /* the image already counted under this owner in this epoch */
+	bool has_posted;            /* the first chunk was posted, together with the commit slot */
+	uint64_t needed_seq;        /* the last chunk may contain transactions up to this seq */
+	bool is_all_posted;         /* everything is posted, and only its completion is awaited */
+	bool is_fetching_chunk; /* memory of the next chunk is missing here, and being fetched */
+	uint64_t next_chunk_at; /* no chunk before this time, to limit the rate */
 };
 
 enum ps_repair_state {
@@ -138,22 +139,22 @@ struct ps_repair {
 	/* COMPARING: where the piece begins; its bytes, or 0 if no mirror was asked about it yet;
 	 * the most granules that it may have; and how often its first granule had changed before
 	 * the answers came. */
-	uint32_t segment;
-	uint64_t offset, length;
-	unsigned granules, tries;
+	uint32_t segment_id;
+	uint64_t offset, piece_bytes;
+	unsigned max_granules, try_count;
 	uint64_t seq;           /* all mirrors that were asked hold this transaction */
-	uint64_t next_at;       /* no piece before this time, to limit the rate */
+	uint64_t next_piece_at; /* no piece before this time, to limit the rate */
 	uint64_t question_id;   /* the id of the last question */
 	uint32_t asked_mirrors; /* mirrors that have not answered yet */
 	uint32_t answering_mirrors;
 	/* The piece's digests here, and for each granule the mirrors that gave the same one. */
 	uint8_t digests[PS_DIGESTS_MAX * PS_DIGEST];
 	uint32_t agreeing_mirrors[PS_DIGESTS_MAX];
-	uint64_t wrong_count;     /* granules that are wrong at a mirror */
-	uint64_t unsettled_count; /* granules that changed whenever they were compared */
-	unsigned repaired_count;  /* mirrors that were repaired */
-	struct ps_mirror *target; /* SENDING: the mirror that is being repaired, or NULL */
-	uint64_t leave_at;        /* SENDING: when the repair ends unless the target is copied to */
+	uint64_t wrong_granule_count;     /* granules that are wrong at a mirror */
+	uint64_t unsettled_granule_count; /* granules that changed whenever they were compared */
+	unsigned repaired_mirror_count;   /* mirrors that were repaired */
+	struct ps_mirror *target;         /* SENDING: the mirror that is being repaired, or NULL */
+	uint64_t leave_at; /* SENDING: when the repair ends unless the target is copied to */
 };
 
 enum ps_change_stage {

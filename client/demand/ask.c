@@ -45,10 +45,10 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 		return 0;
 	until = deadline(p, timeout_ms);
 	pthread_mutex_lock(&d->lock);
-	while ((missing = ps_bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
-		d->env->ops->wait(d->env, &d->whole, &d->lock, until);
-	fenced = d->fenced;
-	poor = d->poor;
+	while ((missing = ps_demand_missing_bytes(d, &any)) && !d->is_fenced && ps_now(p) < until)
+		d->env->ops->wait(d->env, &d->all_here, &d->lock, until);
+	fenced = d->is_fenced;
+	poor = d->lacks_memory;
 	pthread_mutex_unlock(&d->lock);
 	if (!missing)
 		return 0;
@@ -89,7 +89,7 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 		for (uint64_t g = ps_granule_by_address(d, mapping, at),
 		              last = ps_granule_by_address(d, mapping, next - 1);
 		     g <= last; g++)
-			ps_granule_prefetch(mapping, g);
+			ps_granule_ask_early(mapping, g);
 	}
 	pthread_mutex_unlock(&d->lock);
 	d->ops->wake(d->pager, PS_BULK_LANE);

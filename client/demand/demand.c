@@ -22,8 +22,8 @@
  * be missing. */
 static void wake_waiters(struct ps_demand *d)
 {
-	d->env->ops->broadcast(d->env, &d->change);
-	d->env->ops->broadcast(d->env, &d->whole);
+	d->env->ops->broadcast(d->env, &d->changed);
+	d->env->ops->broadcast(d->env, &d->all_here);
 }
 
 static void wake_lanes(struct ps_demand *d)
@@ -32,9 +32,9 @@ static void wake_lanes(struct ps_demand *d)
 	d->ops->wake(d->pager, PS_BULK_LANE);
 }
 
-static void wait_change(struct ps_demand *d, uint64_t until)
+static void await_demand_change(struct ps_demand *d, uint64_t until)
 {
-	d->env->ops->wait(d->env, &d->change, &d->lock, until);
+	d->env->ops->wait(d->env, &d->changed, &d->lock, until);
 }
 
 /* --- life --- */
@@ -48,25 +48,25 @@ static struct ps_demand *demand_new(struct perseas *p)
 		return NULL;
 	d->env = p->env;
 	d->ops = p->env->pager;
-	d->patience = ps_ms(p->options.connect_timeout_ms);
-	d->rate = p->options.fetch_rate;
-	d->warm = p->warm_copy;
+	d->answer_timeout_ns = ps_ms(p->options.connect_timeout_ms);
+	d->bulk_bytes_per_s = p->options.fetch_rate;
+	d->standby_copy = p->warm_copy;
 	memcpy(d->store, p->store, sizeof(d->store));
 	memcpy(d->store_id, p->store_id, PS_ID_SIZE);
 	memcpy(d->owner, p->owner, PS_ID_SIZE);
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&d->change, &attr);
-	pthread_cond_init(&d->whole, &attr);
+	pthread_cond_init(&d->changed, &attr);
+	pthread_cond_init(&d->all_here, &attr);
 	pthread_condattr_destroy(&attr);
 	return d;
 }
 
 static void demand_free(struct ps_demand *d)
 {
-	pthread_cond_destroy(&d->whole);
-	pthread_cond_destroy(&d->change);
+	pthread_cond_destroy(&d->all_here);
+	pthread_cond_destroy(&d->changed);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -98,8 +98,9 @@ void ps_demand_begin(struct perseas *p)
 		return;
 	}
 	p->demand = d;
-	if (d->ops->limit(d->pager))
-		ps_report_add_line(p, "memory is fetched on demand: %s", d->ops->limit(d->pager));
+	if (d->ops->limitation_text(d->pager))
+		ps_report_add_line(p, "memory is fetched on demand: %s",
+		                   d->ops->limitation_text(d->pager));
 	ps_demand_step(p);
 }
 
@@ -118,7 +119,7 @@ int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *err
 	pager = env->pager->begin(env, lanes, NULL, error);
 	if (!pager)
 		return error->code;
-	*limit = env->pager->limit(pager);
+	*limit = env->pager->limitation_text(pager);
 	env->pager->end(pager);
 	return 0;
 }
@@ -146,7 +147,7 @@ void ps_demand_end(struct perseas *p)
 		return;
 	unmap_segments_on_demand(p);
 	pthread_mutex_lock(&d->lock);
-	d->stopping = true;
+	d->is_stopping = true;
 	pthread_mutex_unlock(&d->lock);
 	wake_lanes(d);
 	d->ops->end(d->pager);
@@ -161,7 +162,7 @@ static bool is_here(const struct ps_mapping *mapping, uint64_t granule)
 	return mapping->states[granule] == PS_GRANULE_HERE;
 }
 
-uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
+uint64_t ps_demand_missing_bytes(const struct ps_demand *d, bool *any)
 {
 	uint64_t missing = 0;
 
@@ -169,7 +170,7 @@ uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
 		const struct ps_mapping *mapping = &d->mappings[i];
 		const uint64_t last = mapping->count - 1;
 
-		missing += mapping->missing * d->ops->granule;
+		missing += mapping->missing_count * d->ops->granule;
 		if (!is_here(mapping, last))
 			missing -= d->ops->granule - ps_granule_length(d, mapping, last);
 	}
@@ -205,15 +206,15 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 	const uint64_t count = count_granules(d, segment);
 
 	*mapping = (struct ps_mapping){
-		.generation = ++d->generations,
+		.generation = ++d->last_generation,
 		.segment = segment->id,
 		.base = segment->base,
 		.size = segment->size,
-		.unmapped_seq = segment->unmapped_seq,
+		.last_unmap_seq = segment->last_unmap_seq,
 		.count = count,
-		.missing = count,
+		.missing_count = count,
 		.watched = shadow && p->written,
-		.torn = shadow ? states + count : NULL,
+		.partial_pages = shadow ? states + count : NULL,
 	};
 	mapping->states = states;
 	mapping->shadow = shadow;
@@ -230,24 +231,24 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 
 	if (!d)
 		return false;
-	/* The states of all granules, and with a shadow their `torn`. */
+	/* The states of all granules, and with a shadow their `partial_pages`. */
 	states = calloc(count_granules(d, segment), shadow ? 2 : 1);
 	if (!states)
 		return false;
-	ps_take_mark_copied(d, segment, count_granules(d, segment), states);
+	ps_fill_from_copy_mark(d, segment, count_granules(d, segment), states);
 	pthread_mutex_lock(&d->lock);
 	/* Nothing is missing, so that no thread has waited since. */
-	if (!ps_bytes_missing(d, &any))
+	if (!ps_demand_missing_bytes(d, &any))
 		d->starved_at = 0;
 	generation = add_mapping(p, segment, shadow, states);
 	d->ops->wake(d->pager, PS_FAULT_LANE);
-	while (!(mapping = ps_mapping_by_generation(d, generation))->covered)
-		wait_change(d, PS_NEVER);
-	covered = mapping->covered > 0;
+	while (!(mapping = ps_mapping_by_generation(d, generation))->cover_state)
+		await_demand_change(d, PS_NEVER);
+	covered = mapping->cover_state > 0;
 	if (!covered)
 		remove_mapping(d, mapping);
 	else
-		d->told_whole = false;
+		d->has_told_whole = false;
 	pthread_mutex_unlock(&d->lock);
 	if (!covered)
 		free(states);
@@ -264,14 +265,14 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 		return;
 	pthread_mutex_lock(&d->lock);
 	while ((mapping = ps_mapping_by_segment(d, segment->id)) &&
-	       d->filling == mapping->generation)
-		wait_change(d, PS_NEVER);
+	       d->filling_generation == mapping->generation)
+		await_demand_change(d, PS_NEVER);
 	if (mapping)
 		states = remove_mapping(d, mapping);
 	pthread_mutex_unlock(&d->lock);
 	free(states);
 	/* The copy has the segment as it was at the open, and its memory may have been changed. */
-	ps_warm_leave(d->warm, segment->id);
+	ps_warm_stop_using_segment(d->standby_copy, segment->id);
 }
 
 /* --- what is here --- */
@@ -285,7 +286,7 @@ bool ps_demand_has_missing(struct perseas *p, const struct ps_segment *segment)
 		return false;
 	pthread_mutex_lock(&p->demand->lock);
 	mapping = ps_mapping_by_segment(p->demand, segment->id);
-	lacks = mapping && mapping->missing > 0;
+	lacks = mapping && mapping->missing_count > 0;
 	pthread_mutex_unlock(&p->demand->lock);
 	return lacks;
 }
@@ -304,9 +305,9 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 	for (uint64_t g = offset / d->ops->granule;
 	     mapping && g <= (offset + length - 1) / d->ops->granule; g++) {
 		here &= is_here(mapping, g);
-		ps_granule_want(d, mapping, g);
+		ps_granule_note_wanted(d, mapping, g);
 	}
-	d->tell_keeper |= !here;
+	d->must_wake_keeper |= !here;
 	pthread_mutex_unlock(&d->lock);
 	if (!here)
 		d->ops->wake(d->pager, PS_FAULT_LANE);
@@ -325,9 +326,9 @@ static int request_granule(struct ps_demand *d, uint64_t address)
 	granule = ps_granule_by_address(d, mapping, address);
 	if (is_here(mapping, granule))
 		return 0;
-	if (d->fenced)
+	if (d->is_fenced)
 		return PERSEAS_EFENCED;
-	ps_granule_want(d, mapping, granule);
+	ps_granule_note_wanted(d, mapping, granule);
 	return 1;
 }
 
@@ -354,7 +355,7 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 	for (uint64_t at = start; at < end && rc >= 0; at = granule_end(d, at)) {
 		while ((rc = request_granule(d, at)) > 0) {
 			d->ops->wake(d->pager, PS_FAULT_LANE);
-			wait_change(d, PS_NEVER);
+			await_demand_change(d, PS_NEVER);
 		}
 	}
 	pthread_mutex_unlock(&d->lock);
@@ -363,21 +364,22 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 
 /* --- the keeper --- */
 
-static bool is_same_mirror(const struct ps_source *source, const struct ps_mirror *m, bool counts)
+static bool is_source_current(const struct ps_source *source, const struct ps_mirror *m,
+                              bool is_in_roster)
 {
-	return source->counts == counts &&
-	       (!counts || (!memcmp(source->image_id, m->image_id, PS_ID_SIZE) &&
-	                    !strcmp(source->way.address.text, m->address.text)));
+	return source->is_in_roster == is_in_roster &&
+	       (!is_in_roster || (!memcmp(source->image_id, m->image_id, PS_ID_SIZE) &&
+	                          !strcmp(source->way.address.text, m->address.text)));
 }
 
 /* Returns true, once for each time, if a lane has lost its connection to the mirror. */
-static bool take_lost(struct ps_demand *d, struct ps_source *source)
+static bool take_lost_connection_note(struct ps_demand *d, struct ps_source *source)
 {
 	bool lost;
 
 	pthread_mutex_lock(&d->lock);
-	lost = source->lost;
-	source->lost = false;
+	lost = source->has_lost_connection;
+	source->has_lost_connection = false;
 	pthread_mutex_unlock(&d->lock);
 	return lost;
 }
@@ -402,21 +404,22 @@ static bool update_source(struct perseas *p, unsigned i, uint64_t now)
 	struct ps_error error;
 	struct ps_known_addresses way;
 
-	if ((counts && now < d->look_up_at[i]) ||
-	    (is_same_mirror(source, m, counts) && !(counts && take_lost(d, source))))
+	if ((counts && now < d->next_lookup_at[i]) ||
+	    (is_source_current(source, m, counts) &&
+	     !(counts && take_lost_connection_note(d, source))))
 		return false;
 	if (counts && d->ops->look_up(d->pager, &m->address, &way, &error)) {
-		d->look_up_at[i] = now + LOOK_UP_AGAIN;
+		d->next_lookup_at[i] = now + LOOK_UP_AGAIN;
 		return false;
 	}
-	if (is_same_mirror(source, m, counts)) {
-		d->look_up_at[i] = now + LOOK_UP_LOST;
+	if (is_source_current(source, m, counts)) {
+		d->next_lookup_at[i] = now + LOOK_UP_LOST;
 		if (has_same_addresses(&source->way, &way))
 			return false;
 	}
 	pthread_mutex_lock(&d->lock);
 	source->version++;
-	source->counts = counts;
+	source->is_in_roster = counts;
 	if (counts) {
 		memcpy(source->image_id, m->image_id, PS_ID_SIZE);
 		source->way = way;
@@ -430,16 +433,16 @@ static void report_progress(struct perseas *p, uint64_t missing, const char *sta
 	struct ps_demand *d = p->demand;
 
 	pthread_mutex_lock(&p->lock);
-	if (starved && !d->told_starved)
+	if (starved && !d->has_told_starved)
 		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last_committed_seq(p), NULL,
 		         "%llu bytes of memory are missing, and %s", (unsigned long long)missing,
 		         starved);
-	if (!missing && !d->told_whole)
+	if (!missing && !d->has_told_whole)
 		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last_committed_seq(p), NULL,
 		         "all memory is here");
 	pthread_mutex_unlock(&p->lock);
-	d->told_starved = starved != NULL;
-	d->told_whole = !missing;
+	d->has_told_starved = starved != NULL;
+	d->has_told_whole = !missing;
 }
 
 /* Publishes the layout anew if a segment became whole: set_range need not wait in it any more. */
@@ -459,11 +462,11 @@ static void publish_whole_segments(struct perseas *p)
 }
 
 /* Frees the standby's copy of segments that are whole. */
-static void free_copies_of_whole_segments(struct perseas *p)
+static void free_standby_copies_of_whole_segments(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm_copy && i < p->segment_count; i++)
 		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
-			ps_warm_leave(p->warm_copy, p->segments[i].id);
+			ps_warm_stop_using_segment(p->warm_copy, p->segments[i].id);
 }
 
 void ps_demand_pause(struct perseas *p)
@@ -491,17 +494,17 @@ void ps_demand_step(struct perseas *p)
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		changed |= update_source(p, i, now);
-		ps_straight_update(p, i);
+		ps_direct_link_update(p, i);
 	}
 	epoch = p->is_renewing ? 0 : p->epoch;
 	pthread_mutex_lock(&d->lock);
-	changed |= d->epoch != epoch || (p->is_superseded && !d->fenced);
+	changed |= d->epoch != epoch || (p->is_superseded && !d->is_fenced);
 	d->epoch = epoch;
-	d->fenced |= p->is_superseded;
-	missing = ps_bytes_missing(d, &any);
-	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
+	d->is_fenced |= p->is_superseded;
+	missing = ps_demand_missing_bytes(d, &any);
+	if (missing && !d->is_fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
 		starved = "none of them arrived for a second";
-	if (starved && d->poor)
+	if (starved && d->lacks_memory)
 		starved = "this host has no memory for all of what mirrors give: free some";
 	if (changed)
 		wake_waiters(d);
@@ -511,7 +514,7 @@ void ps_demand_step(struct perseas *p)
 	if (any)
 		report_progress(p, missing, starved);
 	publish_whole_segments(p);
-	free_copies_of_whole_segments(p);
+	free_standby_copies_of_whole_segments(p);
 }
 
 void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
@@ -522,8 +525,8 @@ void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
-	stat->missing = ps_bytes_missing(d, &any);
-	stat->fetched = d->fetched;
-	stat->faults = d->faults;
+	stat->missing = ps_demand_missing_bytes(d, &any);
+	stat->fetched = d->fetched_bytes;
+	stat->faults = d->fault_count;
 	pthread_mutex_unlock(&d->lock);
 }

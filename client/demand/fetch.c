@@ -43,7 +43,7 @@ static enum ps_fetch_state state_of(struct ps_demand *d, unsigned which)
 static void return_granules(struct ps_demand *d, struct ps_fetching *f)
 {
 	for (unsigned i = 0; i < f->count; i++)
-		ps_granule_give_back(d, f->generation, f->granule + i);
+		ps_granule_allow_request_again(d, f->generation, f->granule + i);
 	f->state = PS_FETCH_IDLE;
 }
 
@@ -56,34 +56,34 @@ static void pause_source(struct ps_demand *d, struct ps_fetching *f, uint64_t no
 	if (!d->starved_at)
 		d->starved_at = now;
 	pthread_mutex_unlock(&d->lock);
-	f->again_at = now + f->delay;
-	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
+	f->next_request_at = now + f->retry_delay_ns;
+	f->retry_delay_ns = 2 * f->retry_delay_ns < LAST_DELAY ? 2 * f->retry_delay_ns : LAST_DELAY;
 }
 
 /* Drops the source's connection, and tells the keeper, which may know another way to the mirror. */
-static void drop_source(struct ps_demand *d, unsigned which, uint64_t now)
+static void drop_source_connection(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	bool known;
 
 	d->ops->drop(d->pager, which);
 	pause_source(d, &d->fetching[which], now);
 	pthread_mutex_lock(&d->lock);
-	known = mirror_of(d, which)->lost;
-	mirror_of(d, which)->lost = true;
+	known = mirror_of(d, which)->has_lost_connection;
+	mirror_of(d, which)->has_lost_connection = true;
 	pthread_mutex_unlock(&d->lock);
 	if (!known)
 		d->env->ops->wake(d->env, PS_KEEPER);
 }
 
 /* Takes over what the keeper has changed about the mirror since the last look. */
-static void lead_source(struct ps_demand *d, unsigned which)
+static void update_source_address(struct ps_demand *d, unsigned which)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	struct ps_source source;
 	bool same;
 
 	pthread_mutex_lock(&d->lock);
-	same = mirror_of(d, which)->version == f->version;
+	same = mirror_of(d, which)->version == f->source_version;
 	if (!same)
 		source = *mirror_of(d, which);
 	if (!same && f->state == PS_FETCH_ASKED)
@@ -92,10 +92,10 @@ static void lead_source(struct ps_demand *d, unsigned which)
 	if (same)
 		return;
 	d->ops->drop(d->pager, which);
-	d->ops->lead(d->pager, which, source.counts ? &source.way : NULL);
-	f->version = source.version;
-	f->again_at = 0;
-	f->delay = FIRST_DELAY;
+	d->ops->set_source_address(d->pager, which, source.is_in_roster ? &source.way : NULL);
+	f->source_version = source.version;
+	f->next_request_at = 0;
+	f->retry_delay_ns = FIRST_DELAY;
 }
 
 /* --- what to ask for --- */
@@ -105,10 +105,13 @@ static void lead_source(struct ps_demand *d, unsigned which)
 static uint64_t second_request_at(const struct ps_demand *d, enum ps_lane lane,
                                   const struct ps_fetching *f)
 {
-	const uint64_t usual = LATE * d->usual[lane];
-	const uint64_t late = usual > d->ops->late ? usual : d->ops->late;
+	const uint64_t usual = LATE * d->usual_answer_ns[lane];
+	const uint64_t late = usual > d->ops->second_request_after_ns
+	                              ? usual
+	                              : d->ops->second_request_after_ns;
 
-	return f->doubled || late > PS_NEVER - f->asked_at ? PS_NEVER : f->asked_at + late;
+	return f->has_second_request || late > PS_NEVER - f->asked_at ? PS_NEVER
+	                                                              : f->asked_at + late;
 }
 
 static bool is_any_missing(const struct ps_mapping *mapping, const struct ps_fetching *f)
@@ -121,7 +124,8 @@ static bool is_any_missing(const struct ps_mapping *mapping, const struct ps_fet
 
 /* Finds granules that another source of the lane should have sent long ago. The later of the two
  * answers is dropped. */
-static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
+static bool find_overdue_granules(struct ps_demand *d, enum ps_lane lane, uint64_t now,
+                                  struct ps_want *next)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		struct ps_fetching *f = &d->fetching[ps_source_number(lane, i)];
@@ -130,7 +134,7 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 		if (f->state != PS_FETCH_ASKED || now < second_request_at(d, lane, f))
 			continue;
 		mapping = ps_mapping_by_generation(d, f->generation);
-		f->doubled = true;
+		f->has_second_request = true;
 		if (!mapping || !is_any_missing(mapping, f))
 			continue;
 		*next = (struct ps_want){ f->generation, f->granule, f->count };
@@ -142,22 +146,25 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 /* Returns how many granules are fetched for a fault. A direct read brings a whole large page: it
  * takes about as long as the kernel needs to map its small pages, and saves all other faults in it.
  * With a rate limit only the granule of the fault is fetched. */
-static unsigned fault_run(struct ps_demand *d, unsigned which)
+static unsigned granules_for_fault(struct ps_demand *d, unsigned which)
 {
 	const struct ps_source *source = mirror_of(d, which);
 
-	return source->straight.fabric && !source->link_refused && !d->rate ? d->ops->run : 1;
+	return source->direct_link.fabric && !source->is_link_refused && !d->bulk_bytes_per_s
+	               ? d->ops->run
+	               : 1;
 }
 
-static bool find_next(struct ps_demand *d, unsigned which, uint64_t now, struct ps_want *next)
+static bool find_next_granules(struct ps_demand *d, unsigned which, uint64_t now,
+                               struct ps_want *next)
 {
 	const enum ps_lane lane = ps_source_lane(which);
 
-	if (find_late(d, lane, now, next))
+	if (find_overdue_granules(d, lane, now, next))
 		return true;
 	if (lane == PS_BULK_LANE)
 		return ps_granule_next_bulk(d, now, next);
-	return ps_granule_next_wanted(d, fault_run(d, which), next);
+	return ps_granule_next_wanted(d, granules_for_fault(d, which), next);
 }
 
 /* Chooses what to fetch, and fills in the request. Returns false if the source has nothing to do.
@@ -171,8 +178,8 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	struct ps_mapping *mapping;
 	struct ps_want next;
 
-	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next(d, which, now, &next))
+	if (d->is_fenced || !d->epoch || !source->is_in_roster ||
+	    source->version != f->source_version || !find_next_granules(d, which, now, &next))
 		return false;
 	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;
@@ -182,15 +189,15 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
 	wanted->epoch = d->epoch;
-	wanted->unmapped_seq = mapping->unmapped_seq;
+	wanted->last_unmap_seq = mapping->last_unmap_seq;
 	wanted->length = ps_granules_length(d, mapping, &next);
 	*fetch = (struct ps_fetch_request){ .store = d->store,
 		                            .region = PS_REGION_SEGMENT + mapping->segment,
 		                            .length = wanted->length,
 		                            .offset = next.granule * d->ops->granule };
-	if (!source->link_refused)
-		fetch->straight = source->straight;
-	source->peeking[ps_source_lane(which)] = fetch->straight.fabric != NULL;
+	if (!source->is_link_refused)
+		fetch->direct_link = source->direct_link;
+	source->reading_lanes[ps_source_lane(which)] = fetch->direct_link.fabric != NULL;
 	assert(f->state == PS_FETCH_IDLE);
 	f->state = PS_FETCH_ASKED;
 	return true;
@@ -200,22 +207,22 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 
 /* Returns true if the source's memory is still being read by a request that was given up: only the
  * thread that ends the link waits for that. */
-static bool is_link_read(const struct ps_demand *d, unsigned which)
+static bool is_link_being_read(const struct ps_demand *d, unsigned which)
 {
-	return d->ops->is_still_peeking && d->ops->is_still_peeking(d->pager, which);
+	return d->ops->is_still_reading && d->ops->is_still_reading(d->pager, which);
 }
 
 /* Lets the thread that ends the source's link go on, if no read uses the link any more. */
 static void release_link(struct ps_demand *d, unsigned which)
 {
-	bool *peeking = &mirror_of(d, which)->peeking[ps_source_lane(which)];
+	bool *peeking = &mirror_of(d, which)->reading_lanes[ps_source_lane(which)];
 
-	if (is_link_read(d, which))
+	if (is_link_being_read(d, which))
 		return;
 	pthread_mutex_lock(&d->lock);
 	if (*peeking && d->fetching[which].state != PS_FETCH_ASKED) {
 		*peeking = false;
-		d->env->ops->broadcast(d->env, &d->change);
+		d->env->ops->broadcast(d->env, &d->changed);
 	}
 	pthread_mutex_unlock(&d->lock);
 }
@@ -224,13 +231,13 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
                         uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
-	uint64_t *usual = &d->usual[ps_source_lane(which)];
+	uint64_t *usual = &d->usual_answer_ns[ps_source_lane(which)];
 
-	if (ps_source_fault(&f->wanted, fetched)) {
+	if (ps_answer_rejection(&f->wanted, fetched)) {
 		/* After a direct read that does not count, the mirror is asked over a connection:
 		 * it may send the bytes, or say what is wrong. */
 		pthread_mutex_lock(&d->lock);
-		mirror_of(d, which)->link_refused |= fetched->seen != NULL;
+		mirror_of(d, which)->is_link_refused |= fetched->seen != NULL;
 		pthread_mutex_unlock(&d->lock);
 		pause_source(d, f, now);
 		return;
@@ -238,7 +245,7 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 	*usual += (now - f->asked_at) / USUAL_OF - *usual / USUAL_OF;
 	assert(f->state == PS_FETCH_ASKED);
 	f->bytes = fetched->bytes.data;
-	f->done = 0;
+	f->done_count = 0;
 	set_state(d, which, PS_FETCH_FILLING);
 	if (ps_source_lane(which) != PS_FAULT_LANE)
 		d->ops->wake(d->pager, PS_FAULT_LANE);
@@ -249,13 +256,14 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 static bool has_time_left(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
-	const uint64_t arrived = d->ops->come ? d->ops->come(d->pager, which) : 0;
+	const uint64_t arrived = d->ops->received_bytes ? d->ops->received_bytes(d->pager, which)
+	                                                : 0;
 
-	if (arrived >= f->arrived + d->ops->granule) {
-		f->arrived = arrived;
-		f->until = now + d->patience;
+	if (arrived >= f->arrived_bytes + d->ops->granule) {
+		f->arrived_bytes = arrived;
+		f->answer_by = now + d->answer_timeout_ns;
 	}
-	return now < f->until;
+	return now < f->answer_by;
 }
 
 static void poll_answer(struct ps_demand *d, unsigned which, uint64_t now)
@@ -266,7 +274,7 @@ static void poll_answer(struct ps_demand *d, unsigned which, uint64_t now)
 	if (rc > 0)
 		take_answer(d, which, &fetched, now);
 	else if (rc < 0 || !has_time_left(d, which, now))
-		drop_source(d, which, now);
+		drop_source_connection(d, which, now);
 }
 
 /* Takes the source's answer, and notes what became of the previous one. */
@@ -280,10 +288,10 @@ static void poll_source(struct ps_demand *d, unsigned which, uint64_t now)
 	if (state == PS_FETCH_POOR)
 		pause_source(d, f, now);
 	if (state == PS_FETCH_FILLED) {
-		f->delay = FIRST_DELAY;
+		f->retry_delay_ns = FIRST_DELAY;
 		set_state(d, which, PS_FETCH_IDLE);
 	}
-	lead_source(d, which);
+	update_source_address(d, which);
 	if (f->state == PS_FETCH_ASKED)
 		poll_answer(d, which, now);
 	release_link(d, which);
@@ -300,14 +308,14 @@ static void send_request(struct ps_demand *d, unsigned which, uint64_t now)
 	pthread_mutex_unlock(&d->lock);
 	if (!chosen)
 		return;
-	f->doubled = false;
+	f->has_second_request = false;
 	f->asked_at = now;
-	f->until = now + d->patience;
-	f->arrived = 0;
+	f->answer_by = now + d->answer_timeout_ns;
+	f->arrived_bytes = 0;
 	if (!d->ops->ask(d->pager, which, &fetch))
-		drop_source(d, which, now);
+		drop_source_connection(d, which, now);
 	/* A direct read is complete already. */
-	else if (fetch.straight.fabric)
+	else if (fetch.direct_link.fabric)
 		poll_answer(d, which, d->env->ops->now(d->env));
 	release_link(d, which);
 }
@@ -318,7 +326,7 @@ static uint64_t rate_allows_bulk_at(struct ps_demand *d, unsigned which, uint64_
 	uint64_t at;
 
 	pthread_mutex_lock(&d->lock);
-	at = d->rest_at;
+	at = d->bulk_allowed_at;
 	pthread_mutex_unlock(&d->lock);
 	return ps_source_lane(which) == PS_BULK_LANE && at > now ? at : PS_NEVER;
 }
@@ -330,14 +338,16 @@ static uint64_t advance_source(struct ps_demand *d, unsigned which, uint64_t now
 	struct ps_fetching *f = &d->fetching[which];
 	uint64_t late;
 
-	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->again_at && !is_link_read(d, which))
+	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->next_request_at &&
+	    !is_link_being_read(d, which))
 		send_request(d, which, now);
 	switch (state_of(d, which)) {
 	case PS_FETCH_IDLE:
-		return f->again_at > now ? f->again_at : rate_allows_bulk_at(d, which, now);
+		return f->next_request_at > now ? f->next_request_at
+		                                : rate_allows_bulk_at(d, which, now);
 	case PS_FETCH_ASKED:
 		late = second_request_at(d, ps_source_lane(which), f);
-		return late > now && late < f->until ? late : f->until;
+		return late > now && late < f->answer_by ? late : f->answer_by;
 	default: /* The fault lane fills in its answers before it asks for more. */
 		return ps_source_lane(which) == PS_FAULT_LANE ? now : PS_NEVER;
 	}

@@ -42,12 +42,12 @@ uint64_t ps_granule_by_address(const struct ps_demand *d, const struct ps_mappin
 	return (address - (uint64_t)(uintptr_t)mapping->base) / d->ops->granule;
 }
 
-uint32_t ps_granule_bytes_here(const struct ps_demand *d, const struct ps_mapping *mapping,
-                               uint64_t granule)
+uint32_t ps_granule_present_bytes(const struct ps_demand *d, const struct ps_mapping *mapping,
+                                  uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_HERE)
 		return d->ops->granule;
-	return mapping->torn ? mapping->torn[granule] * d->ops->page : 0;
+	return mapping->partial_pages ? mapping->partial_pages[granule] * d->ops->page : 0;
 }
 
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
@@ -69,7 +69,7 @@ static void queue_want(struct ps_demand *d, const struct ps_mapping *mapping, ui
 	};
 }
 
-void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+void ps_granule_note_wanted(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_COPIED) {
 		mapping->states[granule] = PS_GRANULE_COPIED_WANTED;
@@ -83,7 +83,7 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 	queue_want(d, mapping, granule);
 }
 
-void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule)
+void ps_granule_ask_early(struct ps_mapping *mapping, uint64_t granule)
 {
 	const bool first = mapping->prefetch_at == mapping->prefetch_end;
 
@@ -96,14 +96,14 @@ void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule)
 		mapping->prefetch_end = granule + 1;
 }
 
-void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
+void ps_granule_allow_request_again(struct ps_demand *d, uint64_t generation, uint64_t granule)
 {
 	struct ps_mapping *mapping = ps_mapping_by_generation(d, generation);
 
 	if (!mapping || mapping->states[granule] >= PS_GRANULE_HERE)
 		return;
-	if (granule < mapping->next)
-		mapping->next = granule;
+	if (granule < mapping->next_bulk)
+		mapping->next_bulk = granule;
 	if (mapping->states[granule] == PS_GRANULE_COMING)
 		mapping->states[granule] = PS_GRANULE_MISSING;
 	if (mapping->states[granule] == PS_GRANULE_ASKED ||
@@ -157,9 +157,9 @@ static void widen_want(const struct ps_demand *d, const struct ps_mapping *mappi
 
 	for (uint64_t g = whole.granule; g < whole.granule + run; g++)
 		if (g >= mapping->count || mapping->states[g] >= PS_GRANULE_COPIED ||
-		    ps_granule_bytes_here(d, mapping, g))
+		    ps_granule_present_bytes(d, mapping, g))
 			return;
-	if (ps_granules_move(d, mapping, &whole))
+	if (ps_granules_can_be_moved(d, mapping, &whole))
 		*want = whole;
 }
 
@@ -190,7 +190,8 @@ static unsigned bulk_run_length(const struct ps_demand *d)
 {
 	unsigned run = d->ops->run;
 
-	while (d->rate && run > 1 && (uint64_t)run * d->ops->granule > d->rate / 100)
+	while (d->bulk_bytes_per_s && run > 1 &&
+	       (uint64_t)run * d->ops->granule > d->bulk_bytes_per_s / 100)
 		run /= 2;
 	return run;
 }
@@ -210,8 +211,8 @@ static bool mark_run_coming(const struct ps_demand *d, struct ps_mapping *mappin
 	for (uint64_t g = first; g < end; g++)
 		if (mapping->states[g] < PS_GRANULE_WANTED)
 			mapping->states[g] = PS_GRANULE_COMING;
-	if (mapping->next >= first && mapping->next < end)
-		mapping->next = end;
+	if (mapping->next_bulk >= first && mapping->next_bulk < end)
+		mapping->next_bulk = end;
 	*next = (struct ps_want){ mapping->generation, first, (unsigned)(end - first) };
 	return true;
 }
@@ -221,7 +222,7 @@ static bool find_prefetched(struct ps_demand *d, struct ps_want *next)
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		for (; mapping->covered > 0 && mapping->prefetch_at < mapping->prefetch_end;
+		for (; mapping->cover_state > 0 && mapping->prefetch_at < mapping->prefetch_end;
 		     mapping->prefetch_at++)
 			if (mapping->states[mapping->prefetch_at] == PS_GRANULE_PREFETCH)
 				return mark_run_coming(d, mapping, mapping->prefetch_at, next);
@@ -234,18 +235,20 @@ static bool find_missing(struct ps_demand *d, struct ps_want *next)
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
-			if (is_due(mapping, mapping->next))
-				return mark_run_coming(d, mapping, mapping->next, next);
+		for (; mapping->cover_state > 0 && mapping->next_bulk < mapping->count;
+		     mapping->next_bulk++)
+			if (is_due(mapping, mapping->next_bulk))
+				return mark_run_coming(d, mapping, mapping->next_bulk, next);
 	}
 	return false;
 }
 
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
-	if (now < d->rest_at || (!find_prefetched(d, next) && !find_missing(d, next)))
+	if (now < d->bulk_allowed_at || (!find_prefetched(d, next) && !find_missing(d, next)))
 		return false;
-	if (d->rate)
-		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;
+	if (d->bulk_bytes_per_s)
+		d->bulk_allowed_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 /
+		                                   d->bulk_bytes_per_s;
 	return true;
 }

@@ -9,10 +9,10 @@
 
 /* --- faults --- */
 
-static void refuse_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+static void poison_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	mapping->states[granule] = PS_GRANULE_REFUSED;
-	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
+	d->ops->poison(d->pager, mapping->base + granule * d->ops->granule,
 	               ps_granule_length(d, mapping, granule));
 }
 
@@ -23,17 +23,17 @@ static void take_fault(struct ps_demand *d, uint64_t address)
 
 	if (!mapping)
 		return;
-	d->faults++;
+	d->fault_count++;
 	offset = address - (uint64_t)(uintptr_t)mapping->base;
 	granule = ps_granule_by_address(d, mapping, address);
 	/* A page that was here and is missing was discarded: it must not get older bytes. If the
 	 * page is here, the fault is from before it came, and the kernel refuses nothing. */
 	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
-	    offset % d->ops->granule < ps_granule_bytes_here(d, mapping, granule))
-		d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
+	    offset % d->ops->granule < ps_granule_present_bytes(d, mapping, granule))
+		d->ops->poison(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
 		               PS_PAGE);
 	else
-		ps_granule_want(d, mapping, granule);
+		ps_granule_note_wanted(d, mapping, granule);
 }
 
 static void take_faults(struct ps_demand *d)
@@ -49,7 +49,7 @@ static void take_faults(struct ps_demand *d)
 
 /* Refuses the granules that threads wait for, once the owner is fenced. Other granules are refused
  * when a thread touches them. */
-static void refuse_wanted(struct ps_demand *d)
+static void poison_wanted_granules(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -58,7 +58,7 @@ static void refuse_wanted(struct ps_demand *d)
 			if (mapping->states[g] == PS_GRANULE_WANTED ||
 			    mapping->states[g] == PS_GRANULE_ASKED ||
 			    mapping->states[g] == PS_GRANULE_COPIED_WANTED)
-				refuse_granule(d, mapping, g);
+				poison_granule(d, mapping, g);
 	}
 	d->want_count = 0;
 	d->want_ring_overflowed = false;
@@ -69,13 +69,13 @@ static void cover_mappings(struct ps_demand *d)
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		if (mapping->covered)
+		if (mapping->cover_state)
 			continue;
-		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size,
-		                                 mapping->watched)
-		                           ? -1
-		                           : 1;
-		d->env->ops->broadcast(d->env, &d->change);
+		mapping->cover_state = d->ops->cover(d->pager, mapping->base, mapping->size,
+		                                     mapping->watched)
+		                               ? -1
+		                               : 1;
+		d->env->ops->broadcast(d->env, &d->changed);
 		d->ops->wake(d->pager, PS_BULK_LANE);
 	}
 }
@@ -90,7 +90,7 @@ static bool is_running(struct ps_demand *d)
 	bool on;
 
 	pthread_mutex_lock(&d->lock);
-	on = !d->stopping;
+	on = !d->is_stopping;
 	pthread_mutex_unlock(&d->lock);
 	return on;
 }
@@ -100,15 +100,15 @@ static void take_events(struct ps_demand *d)
 	take_faults(d);
 	pthread_mutex_lock(&d->lock);
 	cover_mappings(d);
-	if (d->fenced)
-		refuse_wanted(d);
+	if (d->is_fenced)
+		poison_wanted_granules(d);
 	pthread_mutex_unlock(&d->lock);
 }
 
 static void end_sources(struct ps_demand *d, enum ps_lane lane)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		d->ops->lead(d->pager, ps_source_number(lane, i), NULL);
+		d->ops->set_source_address(d->pager, ps_source_number(lane, i), NULL);
 }
 
 void ps_fault_lane(void *arg)
@@ -122,10 +122,10 @@ void ps_fault_lane(void *arg)
 
 		take_events(d);
 		until = ps_sources_step(d, PS_FAULT_LANE, now);
-		fills = ps_fill_step(d);
-		takes = ps_take_step(d);
+		fills = ps_fill_answers_step(d);
+		takes = ps_fill_from_copy_step(d);
 		if (!fills && !takes)
-			due = ps_large_step(d, now);
+			due = ps_make_large_pages_step(d, now);
 		d->ops->sleep(d->pager, PS_FAULT_LANE, due < until ? due : until);
 	}
 	end_sources(d, PS_FAULT_LANE);

@@ -9,10 +9,10 @@
 #include "../core/env.h"
 #include "../host/page_calls.h"
 #include "../host/socket.h"
-#include "own_table.h"
+#include "descriptor_table.h"
 #include "pages.h"
-#include "peeker.h"
-#include "reach.h"
+#include "direct_reader.h"
+#include "fetch_connection.h"
 #include "tunnel.h"
 #include "../../proto/base/standard_streams.h"
 #include "../core/cancel.h"
@@ -63,18 +63,18 @@ struct ps_pager {
 	sem_t begun, bulk_begun;
 	struct ps_error error; /* why the pager did not begin; code 0: it began */
 	int uffd;
-	int pages;      /* the fault lane's: for ps_pages_large; -1: none */
+	int pages;      /* the fault lane's: for ps_pages_are_large; -1: none */
 	bool user_only; /* the userfaultfd reports no faults of the kernel itself */
 	bool moves;     /* pages can be moved into missing memory */
 	bool watches;   /* the kernel can track stores to pages that were filled */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
 	uint8_t *page; /* room for an answer whose length is no multiple of a page */
-	struct ps_reach reaches[PS_SOURCES];
-	struct ps_peeker peekers[PS_SOURCES];
+	struct ps_fetch_connection reaches[PS_SOURCES];
+	struct ps_direct_reader peekers[PS_SOURCES];
 	/* Threads that read mirrors through links for the bulk lane. */
-	pthread_t peeking[PS_MIRRORS_MAX];
-	bool has_peeker[PS_MIRRORS_MAX];
+	pthread_t direct_read_threads[PS_MIRRORS_MAX];
+	bool has_direct_reader[PS_MIRRORS_MAX];
 	pthread_t hirer; /* creates these threads, so that they share the lanes' descriptors */
 	bool hires, ending;
 	sem_t order, hire_done;
@@ -91,13 +91,13 @@ static void set_failure(struct ps_pager *pager, const char *what, int error)
 /* --- the means of the kernel --- */
 
 /* Gives the calling thread a table with only the descriptors that the lanes need. */
-static bool take_own_table(struct ps_pager *pager)
+static bool unshare_descriptor_table(struct ps_pager *pager)
 {
 	int kept[KEPT] = { pager->lanes[PS_FAULT_LANE].wake_fd, pager->lanes[PS_BULK_LANE].wake_fd,
 		           pager->uffd };
 
 	memcpy(kept + PS_LANES + 1, pager->env->wake_fds, sizeof(pager->env->wake_fds));
-	return ps_own_table(kept, KEPT);
+	return ps_unshare_descriptor_table(kept, KEPT);
 }
 
 static bool open_uffd(struct ps_pager *pager)
@@ -153,9 +153,9 @@ static int create_thread(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	return error;
 }
 
-/* Creates reader threads when uffd_start_peeker asks for one. A thread gets its creator's table of
- * descriptors: with the keeper's, the lanes' numbers might be other files. */
-static void *run_hirer(void *arg)
+/* Creates reader threads when uffd_start_direct_reader asks for one. A thread gets its creator's
+ * table of descriptors: with the keeper's, the lanes' numbers might be other files. */
+static void *run_thread_starter(void *arg)
 {
 	struct ps_pager *pager = arg;
 
@@ -164,8 +164,8 @@ static void *run_hirer(void *arg)
 			;
 		if (pager->ending)
 			return NULL;
-		pager->has_peeker[pager->ordered] = !create_thread(
-			&pager->peeking[pager->ordered], ps_peeker_run,
+		pager->has_direct_reader[pager->ordered] = !create_thread(
+			&pager->direct_read_threads[pager->ordered], ps_direct_reader_run,
 			&pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
 		sem_post(&pager->hire_done);
 	}
@@ -200,7 +200,7 @@ static void *run_bulk(void *arg)
 
 	if (!ready)
 		set_failure(pager, NO_DESCRIPTORS, errno);
-	pager->hires = ready && !create_thread(&pager->hirer, run_hirer, pager);
+	pager->hires = ready && !create_thread(&pager->hirer, run_thread_starter, pager);
 	sem_post(&pager->bulk_begun);
 	if (ready)
 		run_lane(pager, PS_BULK_LANE);
@@ -213,7 +213,7 @@ static void *run_faults(void *arg)
 	struct lane *bulk = &pager->lanes[PS_BULK_LANE];
 	bool ready;
 
-	if (!take_own_table(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
+	if (!unshare_descriptor_table(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
 	    (errno = create_thread(&bulk->thread, run_bulk, pager)))
 		set_failure(pager, NO_DESCRIPTORS, errno);
 	else
@@ -243,8 +243,8 @@ static void lane_free(struct lane *lane)
 static void pager_free(struct ps_pager *pager)
 {
 	for (unsigned i = 0; i < PS_SOURCES; i++) {
-		ps_peeker_free(&pager->peekers[i]);
-		ps_reach_free(&pager->reaches[i]);
+		ps_direct_reader_free(&pager->peekers[i]);
+		ps_fetch_connection_free(&pager->reaches[i]);
 	}
 	for (unsigned i = 0; i < PS_LANES; i++)
 		lane_free(&pager->lanes[i]);
@@ -266,12 +266,12 @@ static void uffd_wake(struct ps_pager *pager, enum ps_lane lane)
 	(void)!write(pager->lanes[lane].wake_fd, &one, sizeof(one));
 }
 
-static void wake_by_peeker(void *arg)
+static void wake_by_direct_reader(void *arg)
 {
 	uffd_wake(arg, PS_BULK_LANE);
 }
 
-static bool lane_init(struct lane *lane, struct ps_env *env)
+static bool lane_init_descriptors(struct lane *lane, struct ps_env *env)
 {
 	lane->tunnel = env->tls ? ps_tunnel_new(env->tls) : NULL;
 	lane->wake_fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -293,11 +293,11 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	pager->uffd = pager->pages = -1;
 	pager->page = malloc(BLOCK);
 	for (unsigned i = 0; i < PS_LANES; i++)
-		all &= lane_init(&pager->lanes[i], env);
+		all &= lane_init_descriptors(&pager->lanes[i], env);
 	for (unsigned i = 0; i < PS_SOURCES; i++) {
-		all &= ps_reach_init(&pager->reaches[i]);
+		all &= ps_fetch_connection_init(&pager->reaches[i]);
 		pager->reaches[i].tunnel = pager->lanes[ps_source_lane(i)].tunnel;
-		ps_peeker_init(&pager->peekers[i], wake_by_peeker, pager);
+		ps_direct_reader_init(&pager->peekers[i], wake_by_direct_reader, pager);
 	}
 	if (all && pager->page)
 		return pager;
@@ -308,7 +308,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 }
 
 /* Waits until every thread of the pager has ended, and tells those to end that would not. */
-static void join_all(struct ps_pager *pager)
+static void join_all_threads(struct ps_pager *pager)
 {
 	for (unsigned i = 0; i < PS_LANES; i++)
 		if (pager->lanes[i].begun)
@@ -322,16 +322,16 @@ static void join_all(struct ps_pager *pager)
 		pthread_join(pager->hirer, NULL);
 	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		if (!pager->has_peeker[i])
+		if (!pager->has_direct_reader[i])
 			continue;
-		ps_peeker_quit(&pager->peekers[ps_source_number(PS_BULK_LANE, i)]);
-		pthread_join(pager->peeking[i], NULL);
+		ps_direct_reader_quit(&pager->peekers[ps_source_number(PS_BULK_LANE, i)]);
+		pthread_join(pager->direct_read_threads[i], NULL);
 	}
 }
 
 static void uffd_end(struct ps_pager *pager)
 {
-	join_all(pager);
+	join_all_threads(pager);
 	pager_free(pager);
 }
 
@@ -361,7 +361,7 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*const lanes[PS_LAN
 	return NULL;
 }
 
-static int uffd_start_peeker(struct ps_pager *pager, unsigned mirror)
+static int uffd_start_direct_reader(struct ps_pager *pager, unsigned mirror)
 {
 	if (!pager->hires)
 		return -1;
@@ -369,10 +369,10 @@ static int uffd_start_peeker(struct ps_pager *pager, unsigned mirror)
 	sem_post(&pager->order);
 	while (sem_wait(&pager->hire_done))
 		;
-	return pager->has_peeker[mirror] ? 0 : -1;
+	return pager->has_direct_reader[mirror] ? 0 : -1;
 }
 
-static const char *uffd_limit(const struct ps_pager *pager)
+static const char *uffd_limitation_text(const struct ps_pager *pager)
 {
 	return pager->user_only
 	               ? "system calls that are given missing memory fail with EFAULT, since this "
@@ -413,7 +413,7 @@ static struct uffdio_range range_of(const uint8_t *at, uint64_t length)
 	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, round_to_pages(length) };
 }
 
-static bool uffd_can_watch(const struct ps_pager *pager)
+static bool uffd_can_track_stores(const struct ps_pager *pager)
 {
 	return pager->watches;
 }
@@ -451,8 +451,8 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 }
 
 /* Moved pages are not write-protected, and would count as written. */
-static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
-                       bool watched)
+static bool uffd_can_move(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+                          bool watched)
 {
 	return pager->moves && !watched && length == BLOCK && (uintptr_t)to % BLOCK == 0;
 }
@@ -463,7 +463,7 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 	const uint64_t whole = round_to_pages(length);
 	uint64_t done = 0;
 
-	if (uffd_moves(pager, to, length, watched))
+	if (uffd_can_move(pager, to, length, watched))
 		done = ps_pages_move(pager->uffd, to, bytes, BLOCK);
 	if (done == BLOCK)
 		return length;
@@ -478,59 +478,63 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 
 static bool uffd_is_large(struct ps_pager *pager, const uint8_t *at, uint64_t length)
 {
-	return ps_pages_large(pager->pages, at, length);
+	return ps_pages_are_large(pager->pages, at, length);
 }
 
-static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool uffd_collapse(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
 	(void)pager;
 	return !madvise(base, size, PS_MADV_COLLAPSE) || errno != EAGAIN;
 }
 
-static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
+static void uffd_poison(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
-	ps_pages_refuse(pager->uffd, at, round_to_pages(length), pager->watches);
+	ps_pages_poison(pager->uffd, at, round_to_pages(length), pager->watches);
 }
 
 /* --- mirrors --- */
 
-static void uffd_lead(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way)
+static void uffd_set_source_address(struct ps_pager *pager, unsigned which,
+                                    const struct ps_known_addresses *way)
 {
-	ps_peeker_drop(&pager->peekers[which]);
-	ps_reach_lead(&pager->reaches[which], way);
+	ps_direct_reader_cancel(&pager->peekers[which]);
+	ps_fetch_connection_set_addresses(&pager->reaches[which], way);
 }
 
 static void uffd_drop(struct ps_pager *pager, unsigned which)
 {
-	ps_peeker_drop(&pager->peekers[which]);
-	ps_reach_drop(&pager->reaches[which]);
+	ps_direct_reader_cancel(&pager->peekers[which]);
+	ps_fetch_connection_cancel(&pager->reaches[which]);
 }
 
-static bool uffd_is_still_peeking(struct ps_pager *pager, unsigned which)
+static bool uffd_is_still_reading(struct ps_pager *pager, unsigned which)
 {
-	return ps_peeker_reads(&pager->peekers[which]);
+	return ps_direct_reader_is_still_reading(&pager->peekers[which]);
 }
 
 static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch)
 {
-	if (!fetch->straight.fabric)
-		return ps_reach_ask(&pager->reaches[which], fetch);
-	ps_peeker_ask(&pager->peekers[which], fetch,
-	              ps_reach_room(&pager->reaches[which], fetch->length),
-	              ps_source_lane(which) == PS_FAULT_LANE ? fetch->length : GRANULE);
+	if (!fetch->direct_link.fabric)
+		return ps_fetch_connection_ask(&pager->reaches[which], fetch);
+	ps_direct_reader_begin(&pager->peekers[which], fetch,
+	                       ps_fetch_connection_answer_buffer(&pager->reaches[which],
+	                                                         fetch->length),
+	                       ps_source_lane(which) == PS_FAULT_LANE ? fetch->length : GRANULE);
 	return true;
 }
 
 static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
 	if (pager->peekers[which].asked)
-		return ps_peeker_answer(&pager->peekers[which], fetched);
-	return ps_reach_answer(&pager->reaches[which], fetched);
+		return ps_direct_reader_poll(&pager->peekers[which], fetched);
+	return ps_fetch_connection_poll(&pager->reaches[which], fetched);
 }
 
-static uint64_t uffd_come(struct ps_pager *pager, unsigned which)
+static uint64_t uffd_received_bytes(struct ps_pager *pager, unsigned which)
 {
-	return pager->peekers[which].asked ? 0 : ps_reach_come(&pager->reaches[which]);
+	return pager->peekers[which].asked
+	               ? 0
+	               : ps_fetch_connection_received_bytes(&pager->reaches[which]);
 }
 
 static void uffd_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t until_ns)
@@ -543,7 +547,8 @@ static void uffd_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t until
 	uint64_t drained;
 
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		count += ps_reach_waits(&pager->reaches[ps_source_number(lane, i)], &fds[count]);
+		count += ps_fetch_connection_fill_pollfd(&pager->reaches[ps_source_number(lane, i)],
+		                                         &fds[count]);
 	ps_poll(fds, count, until_ns < tick ? until_ns : tick);
 	if (fds[0].revents)
 		(void)!read(wake_fd, &drained, sizeof(drained));
@@ -553,26 +558,26 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
 	.page = PS_PAGE,
 	.run = BLOCK / GRANULE,
-	.late = LATE_MS * (uint64_t)1000000,
+	.second_request_after_ns = LATE_MS * (uint64_t)1000000,
 	.begin = uffd_begin,
 	.end = uffd_end,
-	.limit = uffd_limit,
+	.limitation_text = uffd_limitation_text,
 	.wake = uffd_wake,
 	.look_up = uffd_look_up,
-	.start_peeker = uffd_start_peeker,
-	.can_watch = uffd_can_watch,
+	.start_direct_reader = uffd_start_direct_reader,
+	.can_track_stores = uffd_can_track_stores,
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,
-	.moves = uffd_moves,
+	.can_move = uffd_can_move,
 	.is_large = uffd_is_large,
-	.gather = uffd_gather,
-	.refuse = uffd_refuse,
-	.lead = uffd_lead,
+	.collapse = uffd_collapse,
+	.poison = uffd_poison,
+	.set_source_address = uffd_set_source_address,
 	.drop = uffd_drop,
-	.is_still_peeking = uffd_is_still_peeking,
+	.is_still_reading = uffd_is_still_reading,
 	.ask = uffd_ask,
 	.answer = uffd_answer,
-	.come = uffd_come,
+	.received_bytes = uffd_received_bytes,
 	.sleep = uffd_sleep,
 };

@@ -32,7 +32,7 @@ int ps_pages_open(void)
 	return ps_above_standard(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 }
 
-bool ps_pages_large(int pages, const uint8_t *at, uint64_t length)
+bool ps_pages_are_large(int pages, const uint8_t *at, uint64_t length)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 	struct ps_page_run run = { 0 };
@@ -124,7 +124,7 @@ static bool take_mark(int uffd, uint64_t at)
 	return !ioctl(uffd, UFFDIO_WRITEPROTECT, &none);
 }
 
-void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
+void ps_pages_poison(int uffd, const uint8_t *at, uint64_t length, bool watches)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 	uint64_t unmarked = UINT64_MAX;

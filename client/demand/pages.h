@@ -16,7 +16,7 @@ int ps_pages_open(void);
 
 /* Returns true if the memory consists of large pages only; false also if that is not known. `at`
  * and `length` are multiples of a large page, and no page is missing. Changes and marks no page. */
-bool ps_pages_large(int pages, const uint8_t *at, uint64_t length);
+bool ps_pages_are_large(int pages, const uint8_t *at, uint64_t length);
 
 /* Moves pages to missing memory (Linux 6.8) without copying; large pages stay large. Returns the
  * number of bytes moved, which may be less than `length`, or 0. */
@@ -30,6 +30,6 @@ uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 
 /* Makes every access to a missing page of this memory end in SIGBUS; threads that wait for one go
  * on. `watches`: the pages may have been registered for write protection, too. */
-void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches);
+void ps_pages_poison(int uffd, const uint8_t *at, uint64_t length, bool watches);
 
 #endif

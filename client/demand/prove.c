@@ -71,7 +71,7 @@ static int view_log(void *source, uint64_t position, uint64_t length, const void
 	return rc;
 }
 
-static bool is_point(const struct ps_warm_point *point, const struct ps_record *record)
+static bool is_record_of_point(const struct ps_warm_point *point, const struct ps_record *record)
 {
 	return record->epoch == point->epoch && record->seq == point->seq &&
 	       record->position == point->position && record->crc == point->crc;
@@ -79,7 +79,7 @@ static bool is_point(const struct ps_warm_point *point, const struct ps_record *
 
 /* Drops from the copy what records after the copy's own name. Returns 0 if the copy's record is in
  * the log, or 1 if this mirror's log is damaged. Other values mean that no mirror can help. */
-static int walk_back(struct ps_warm *warm, struct block *block)
+static int remove_later_changes(struct ps_warm_copy *warm, struct block *block)
 {
 	const struct perseas *p = block->p;
 	const struct ps_record *record;
@@ -92,8 +92,8 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 		if (rc)
 			return rc;
 		if (record->seq == warm->point.seq)
-			return is_point(&warm->point, record) ? 0 : NOWHERE;
-		ps_warm_change(warm, record);
+			return is_record_of_point(&warm->point, record) ? 0 : NOWHERE;
+		ps_warm_note_changes(warm, record);
 	}
 	return NOWHERE;
 }
@@ -106,14 +106,14 @@ static int prove_by_mirror(struct perseas *p, struct ps_mirror *mirror, uint64_t
 	block.read = read;
 	block.bytes = malloc(BLOCK);
 	if (block.bytes)
-		rc = walk_back(p->warm_copy, &block);
+		rc = remove_later_changes(p->warm_copy, &block);
 	free(block.bytes);
 	return rc;
 }
 
 /* Removes segments that the chosen state does not have. The id alone is not enough: a segment that
  * was never committed may have had the same one. */
-static void forget_others(struct perseas *p)
+static void remove_changed_segments(struct perseas *p)
 {
 	for (unsigned i = p->warm_copy->count; i-- > 0;) {
 		const struct ps_warm_part *part = &p->warm_copy->parts[i];
@@ -123,7 +123,7 @@ static void forget_others(struct perseas *p)
 		if (segment)
 			key = ps_segment_key(segment);
 		if (!segment || !ps_segment_key_equal(&part->key, &key))
-			ps_warm_forget(p->warm_copy, part->segment);
+			ps_warm_remove_segment(p->warm_copy, part->segment);
 	}
 }
 
@@ -168,8 +168,8 @@ void ps_warm_prove(struct perseas *p)
 		p->warm_copy = NULL;
 		return;
 	}
-	forget_others(p);
-	ps_warm_figures(p->warm_copy, &here, &total);
+	remove_changed_segments(p);
+	ps_warm_count_bytes(p->warm_copy, &here, &total);
 	ps_report_add_line(
 		p, "%llu of %llu bytes are in the standby's copy, as transaction %llu left them",
 		(unsigned long long)here, (unsigned long long)total,

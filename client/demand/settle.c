@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-bool ps_demand_can_watch(const struct perseas *p)
+bool ps_demand_can_track_stores(const struct perseas *p)
 {
-	return !p->demand || p->demand->ops->can_watch(p->demand->pager);
+	return !p->demand || p->demand->ops->can_track_stores(p->demand->pager);
 }
 
 void ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here)
@@ -23,18 +23,19 @@ void ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, ui
 	const unsigned whole = all ? part->count : here / d->ops->granule;
 
 	memset(&mapping->states[part->granule], PS_GRANULE_HERE, whole);
-	mapping->missing -= whole;
-	if (!all && mapping->torn)
-		mapping->torn[part->granule + whole] = (uint8_t)(here % d->ops->granule /
-		                                                 d->ops->page);
+	mapping->missing_count -= whole;
+	if (!all && mapping->partial_pages)
+		mapping->partial_pages[part->granule + whole] = (uint8_t)(here % d->ops->granule /
+		                                                          d->ops->page);
 }
 
 /* Returns the end of what is here of the granule that contains this offset. */
-static uint64_t here_until(const struct ps_demand *d, const struct ps_mapping *mapping, uint64_t at)
+static uint64_t present_until(const struct ps_demand *d, const struct ps_mapping *mapping,
+                              uint64_t at)
 {
 	const uint64_t granule = at / d->ops->granule;
 
-	return granule * d->ops->granule + ps_granule_bytes_here(d, mapping, granule);
+	return granule * d->ops->granule + ps_granule_present_bytes(d, mapping, granule);
 }
 
 uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
@@ -51,16 +52,16 @@ uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segme
 	pthread_mutex_lock(&d->lock);
 	mapping = ps_mapping_by_segment(d, segment->id);
 	if (mapping)
-		*here = at < here_until(d, mapping, at);
-	while (mapping && at < end && (at < here_until(d, mapping, at)) == *here)
-		at = *here ? here_until(d, mapping, at)
+		*here = at < present_until(d, mapping, at);
+	while (mapping && at < end && (at < present_until(d, mapping, at)) == *here)
+		at = *here ? present_until(d, mapping, at)
 		           : (at / d->ops->granule + 1) * d->ops->granule;
 	pthread_mutex_unlock(&d->lock);
 	return mapping && at < end ? at - offset : length;
 }
 
 /* Waits for the fill that is going on, if any: a copy within this host. */
-void ps_demand_settle(struct perseas *p)
+void ps_demand_await_fill(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;
 	uint64_t fills;
@@ -68,8 +69,8 @@ void ps_demand_settle(struct perseas *p)
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
-	fills = d->fills;
-	while (d->filling && d->fills == fills)
-		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
+	fills = d->fill_count;
+	while (d->filling_generation && d->fill_count == fills)
+		d->env->ops->wait(d->env, &d->changed, &d->lock, PS_NEVER);
 	pthread_mutex_unlock(&d->lock);
 }

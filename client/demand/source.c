@@ -27,23 +27,24 @@ static bool is_whole(const Perseas__Header *header)
  * may have changed the segment before it was mapped. */
 static bool is_adopted(const struct ps_wanted *wanted, const Perseas__Slot *slot)
 {
-	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->unmapped_seq;
+	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->last_unmap_seq;
 }
 
 /* Judges a direct read. The mirror was LIVE, and so adopted: it neither replaces nor rewrites the
  * image of its link's regions while the promise is this owner's and the link is up. */
-static const char *straight_fault(const struct ps_wanted *wanted, const struct ps_peek_result *seen)
+static const char *direct_read_rejection(const struct ps_wanted *wanted,
+                                         const struct ps_direct_read_result *seen)
 {
 	if (!seen->promised)
 		return "it is not promised to this owner";
-	if (seen->epoch != wanted->epoch || seen->seq < wanted->unmapped_seq)
+	if (seen->epoch != wanted->epoch || seen->seq < wanted->last_unmap_seq)
 		return "it does not hold what was committed when the segment was mapped";
 	return NULL;
 }
 
 /* Judges an answer over a connection, by the two statuses around the bytes. */
-static const char *status_fault(const struct ps_wanted *wanted,
-                                const struct ps_fetch_answer *fetched)
+static const char *status_rejection(const struct ps_wanted *wanted,
+                                    const struct ps_fetch_answer *fetched)
 {
 	const Perseas__Header *before = fetched->before ? fetched->before->header : NULL;
 	const Perseas__Header *after = fetched->after ? fetched->after->header : NULL;
@@ -62,10 +63,11 @@ static const char *status_fault(const struct ps_wanted *wanted,
 	return NULL;
 }
 
-const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetch_answer *fetched)
+const char *ps_answer_rejection(const struct ps_wanted *wanted,
+                                const struct ps_fetch_answer *fetched)
 {
-	const char *fault = fetched->seen ? straight_fault(wanted, fetched->seen)
-	                                  : status_fault(wanted, fetched);
+	const char *fault = fetched->seen ? direct_read_rejection(wanted, fetched->seen)
+	                                  : status_rejection(wanted, fetched);
 
 	if (fault)
 		return fault;

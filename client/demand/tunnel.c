@@ -1,11 +1,11 @@
 /*
- * tunnel.c - see tunnel.h. reach.c opens connections, and pager_uffd.c begins and ends the thread.
- * Bytes of either side are passed on unchanged, and reach.c checks them. The thread must never
- * touch memory of a segment, or hold a lock that the lane may need.
+ * tunnel.c - see tunnel.h. fetch_connection.c opens connections, and pager_uffd.c begins and ends
+ * the thread. Bytes of either side are passed on unchanged, and fetch_connection.c checks them. The
+ * thread must never touch memory of a segment, or hold a lock that the lane may need.
  */
 #include "tunnel.h"
 
-#include "reach.h"
+#include "fetch_connection.h"
 
 #include "../host/socket.h"
 #include "../../proto/base/stream.h"
@@ -108,7 +108,7 @@ int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_known_addresses *wa
 
 /* --- lines --- */
 
-static void end_line(struct line *line)
+static void end_tls_connection(struct line *line)
 {
 	if (line->stream.fd >= 0)
 		ps_stream_close(&line->stream);
@@ -116,7 +116,7 @@ static void end_line(struct line *line)
 	line->state = FREE;
 }
 
-static void begin_line(struct ps_tunnel *tunnel, const struct order *order)
+static void begin_tls_connection(struct ps_tunnel *tunnel, const struct order *order)
 {
 	struct line *line = tunnel->lines;
 
@@ -130,9 +130,9 @@ static void begin_line(struct ps_tunnel *tunnel, const struct order *order)
 	line->near = order->near;
 	line->up = line->down = (struct carried){ 0, 0 };
 	line->state = CONNECTING;
-	line->stream = (struct ps_stream){ .fd = ps_reach_connect(order->to, order->length) };
+	line->stream = (struct ps_stream){ .fd = ps_fetch_connect(order->to, order->length) };
 	if (line->stream.fd < 0)
-		end_line(line);
+		end_tls_connection(line);
 }
 
 /* Notes what a receive returned. Returns false if that side has ended. Sets *stuck if no bytes had
@@ -153,7 +153,7 @@ static bool note_sent(struct carried *carried, ssize_t gone, bool *stuck)
 	return gone >= 0 || ps_would_block(errno);
 }
 
-static bool carry_up(struct line *line)
+static bool carry_from_lane(struct line *line)
 {
 	struct carried *up = &line->up;
 	bool stuck = false, goes_on = true;
@@ -173,7 +173,7 @@ static bool carry_up(struct line *line)
 	return goes_on;
 }
 
-static bool carry_down(struct line *line)
+static bool carry_from_mirror(struct line *line)
 {
 	struct carried *down = &line->down;
 	bool stuck = false, goes_on = true;
@@ -195,7 +195,7 @@ static bool carry_down(struct line *line)
 }
 
 /* Returns true if the lane has closed its end. */
-static bool is_given_up(const struct line *line)
+static bool has_lane_hung_up(const struct line *line)
 {
 	struct pollfd fd = { .fd = line->near };
 
@@ -203,11 +203,11 @@ static bool is_given_up(const struct line *line)
 }
 
 /* Continues a connection without waiting. Returns false if it has ended. */
-static bool advance_line(struct ps_tunnel *tunnel, struct line *line)
+static bool advance_tls_connection(struct ps_tunnel *tunnel, struct line *line)
 {
 	int error, connected, shaken;
 
-	if (is_given_up(line))
+	if (has_lane_hung_up(line))
 		return false;
 	if (line->state == CONNECTING) {
 		connected = ps_connect_result(line->stream.fd, &error);
@@ -225,13 +225,13 @@ static bool advance_line(struct ps_tunnel *tunnel, struct line *line)
 		if (shaken)
 			line->state = CARRYING;
 	}
-	return line->state != CARRYING || (carry_up(line) && carry_down(line));
+	return line->state != CARRYING || (carry_from_lane(line) && carry_from_mirror(line));
 }
 
 /* --- the thread --- */
 
 /* Sets the two events that the connection waits for. Returns true if it need not wait. */
-static bool fill_line_pollfds(const struct line *line, struct pollfd *fds)
+static bool fill_connection_pollfds(const struct line *line, struct pollfd *fds)
 {
 	const bool sends = line->up.gone < line->up.have, full = line->down.gone < line->down.have;
 
@@ -250,14 +250,14 @@ static bool fill_line_pollfds(const struct line *line, struct pollfd *fds)
 }
 
 /* Takes the lane's orders. Returns false if the thread must end. */
-static bool take_orders(struct ps_tunnel *tunnel)
+static bool take_dial_requests(struct ps_tunnel *tunnel)
 {
 	struct order order;
 	ssize_t n;
 
 	while ((n = recv(tunnel->orders[1], &order, sizeof(order), MSG_DONTWAIT)) > 0)
 		if (n == sizeof(order))
-			begin_line(tunnel, &order);
+			begin_tls_connection(tunnel, &order);
 	return n < 0 && ps_would_block(errno);
 }
 
@@ -270,7 +270,7 @@ static void wait_for_events(const struct ps_tunnel *tunnel)
 	for (unsigned i = 0; i < LINES; i++) {
 		if (tunnel->lines[i].state == FREE)
 			continue;
-		goes_on |= fill_line_pollfds(&tunnel->lines[i], &fds[count]);
+		goes_on |= fill_connection_pollfds(&tunnel->lines[i], &fds[count]);
 		count += 2;
 	}
 	(void)poll(fds, count, goes_on ? 0 : -1);
@@ -280,16 +280,16 @@ void *ps_tunnel_run(void *arg)
 {
 	struct ps_tunnel *tunnel = arg;
 
-	while (take_orders(tunnel)) {
+	while (take_dial_requests(tunnel)) {
 		for (unsigned i = 0; i < LINES; i++)
 			if (tunnel->lines[i].state != FREE &&
-			    !advance_line(tunnel, &tunnel->lines[i]))
-				end_line(&tunnel->lines[i]);
+			    !advance_tls_connection(tunnel, &tunnel->lines[i]))
+				end_tls_connection(&tunnel->lines[i]);
 		wait_for_events(tunnel);
 	}
 	for (unsigned i = 0; i < LINES; i++)
 		if (tunnel->lines[i].state != FREE)
-			end_line(&tunnel->lines[i]);
+			end_tls_connection(&tunnel->lines[i]);
 	close(tunnel->orders[1]);
 	return NULL;
 }

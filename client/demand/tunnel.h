@@ -1,8 +1,8 @@
 /*
- * tunnel.h - TLS connections for a lane (reach.h). A lane must not call OpenSSL, which allocates
- * memory and takes locks of the whole process. So the tunnel's thread does the TLS, and exchanges
- * plain bytes with the lane through a pair of sockets for each connection. Apart from these bytes,
- * neither thread waits for the other.
+ * tunnel.h - TLS connections for a lane (fetch_connection.h). A lane must not call OpenSSL, which
+ * allocates memory and takes locks of the whole process. So the tunnel's thread does the TLS, and
+ * exchanges plain bytes with the lane through a pair of sockets for each connection. Apart from
+ * these bytes, neither thread waits for the other.
  */
 #ifndef PERSEAS_CLIENT_TUNNEL_H
 #define PERSEAS_CLIENT_TUNNEL_H

@@ -36,15 +36,15 @@ struct head {
 };
 
 enum {
-	LOOKED_AT = 1 << 16, /* pages that one ps_warm_next looks at */
+	LOOKED_AT = 1 << 16, /* pages that one ps_warm_next_to_read looks at */
 	LARGE = 2 << 20,
 	PS_WARM_HEAD = 32768, /* bytes of the file before the first part */
 	AT_ONCE = 16 << 20,   /* bytes of one fallocate, which a signal makes start again */
 };
 
-struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
+struct ps_warm_copy *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
 {
-	struct ps_warm *warm = calloc(1, sizeof(*warm));
+	struct ps_warm_copy *warm = calloc(1, sizeof(*warm));
 
 	if (!warm)
 		return NULL;
@@ -100,20 +100,20 @@ static void free_range(void *bytes, uint64_t length)
 
 /* Frees the part's memory in the file. Unmapping it is not enough: any process that inherited the
  * descriptor, even a shell, keeps the file alive. */
-static void free_memory(struct ps_warm_part *part)
+static void free_part_memory(struct ps_warm_part *part)
 {
 	free_range(part->bytes, bytes_of(part));
 	free_range(part->state, states_of(part));
 	part_free(part);
 }
 
-void ps_warm_free(struct ps_warm *warm)
+void ps_warm_free(struct ps_warm_copy *warm)
 {
 	for (unsigned i = 0; warm && i < warm->count; i++)
 		if (warm->shared)
 			part_free(&warm->parts[i]);
 		else
-			free_memory(&warm->parts[i]);
+			free_part_memory(&warm->parts[i]);
 	if (warm && warm->fd >= 0)
 		close(warm->fd);
 	free(warm);
@@ -154,7 +154,8 @@ static struct ps_warm_part part_of(const struct ps_segment_key *key, uint64_t si
 		                      .at = at };
 }
 
-bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_t since)
+bool ps_warm_add_segment(struct ps_warm_copy *warm, const struct ps_segment_key *key,
+                         uint64_t since)
 {
 	struct ps_warm_part part = part_of(key, since, warm->end);
 
@@ -170,7 +171,7 @@ bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_
 	return true;
 }
 
-struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment)
+struct ps_warm_part *ps_warm_part(struct ps_warm_copy *warm, uint32_t segment)
 {
 	for (unsigned i = 0; warm && i < warm->count; i++)
 		if (warm->parts[i].segment == segment)
@@ -178,26 +179,27 @@ struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment)
 	return NULL;
 }
 
-const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, const struct ps_segment_key *key)
+const struct ps_warm_part *ps_warm_find_usable_part(struct ps_warm_copy *warm,
+                                                    const struct ps_segment_key *key)
 {
 	const struct ps_warm_part *part = ps_warm_part(warm, (uint32_t)key->id);
 
 	return part && !part->left && ps_segment_key_equal(&part->key, key) ? part : NULL;
 }
 
-void ps_warm_forget(struct ps_warm *warm, uint32_t segment)
+void ps_warm_remove_segment(struct ps_warm_copy *warm, uint32_t segment)
 {
 	struct ps_warm_part *part = ps_warm_part(warm, segment);
 
 	if (!part)
 		return;
-	free_memory(part);
+	free_part_memory(part);
 	*part = warm->parts[--warm->count];
 }
 
 /* --- what the log says --- */
 
-static void change_range(struct ps_warm *warm, const struct ps_range *range, uint64_t seq)
+static void change_range(struct ps_warm_copy *warm, const struct ps_range *range, uint64_t seq)
 {
 	struct ps_warm_part *part = ps_warm_part(warm, range->segment);
 
@@ -211,7 +213,7 @@ static void change_range(struct ps_warm *warm, const struct ps_range *range, uin
 		}
 }
 
-void ps_warm_change(struct ps_warm *warm, const struct ps_record *record)
+void ps_warm_note_changes(struct ps_warm_copy *warm, const struct ps_record *record)
 {
 	const struct ps_range *range;
 	struct ps_cursor cursor;
@@ -235,7 +237,7 @@ static bool is_due(const struct ps_warm_part *part, uint64_t page, uint64_t seq)
 	return state < PS_WARM_HERE && (state ? state : part->since) <= seq;
 }
 
-static void mark_reading(struct ps_warm *warm, struct ps_warm_part *part, uint64_t seq,
+static void mark_reading(struct ps_warm_copy *warm, struct ps_warm_part *part, uint64_t seq,
                          unsigned most, struct ps_range *range)
 {
 	const uint64_t first = warm->next_page;
@@ -251,8 +253,9 @@ static void mark_reading(struct ps_warm *warm, struct ps_warm_part *part, uint64
 		                    first * PS_WARM_PAGE };
 }
 
-/* Returns how many pages and ends of segments one ps_warm_next looks at: each at most once. */
-static uint64_t count_looks(const struct ps_warm *warm)
+/* Returns how many pages and ends of segments one ps_warm_next_to_read looks at: each at most
+ * once. */
+static uint64_t count_pages_to_look_at(const struct ps_warm_copy *warm)
 {
 	uint64_t looks = warm->count;
 
@@ -261,9 +264,10 @@ static uint64_t count_looks(const struct ps_warm *warm)
 	return looks < LOOKED_AT ? looks : LOOKED_AT;
 }
 
-bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_range *range)
+bool ps_warm_next_to_read(struct ps_warm_copy *warm, uint64_t seq, unsigned most,
+                          struct ps_range *range)
 {
-	const uint64_t most_looks = count_looks(warm);
+	const uint64_t most_looks = count_pages_to_look_at(warm);
 
 	for (uint64_t looks = 0; looks < most_looks; looks++) {
 		struct ps_warm_part *part = &warm->parts[warm->next_part % warm->count];
@@ -281,7 +285,8 @@ bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_r
 	return false;
 }
 
-bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const uint8_t *bytes)
+bool ps_warm_store_read(struct ps_warm_copy *warm, const struct ps_range *range,
+                        const uint8_t *bytes)
 {
 	struct ps_warm_part *part = ps_warm_part(warm, range->segment);
 
@@ -303,7 +308,7 @@ bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const u
 
 /* --- what it holds --- */
 
-void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total)
+void ps_warm_count_bytes(const struct ps_warm_copy *warm, uint64_t *here, uint64_t *total)
 {
 	*here = *total = 0;
 	for (unsigned i = 0; i < warm->count; i++) {
@@ -317,7 +322,7 @@ void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total
 	}
 }
 
-bool ps_warm_holds(const struct ps_warm_part *part, uint64_t offset, uint64_t length)
+bool ps_warm_part_has_bytes(const struct ps_warm_part *part, uint64_t offset, uint64_t length)
 {
 	for (uint64_t page = offset / PS_WARM_PAGE; page <= (offset + length - 1) / PS_WARM_PAGE;
 	     page++)
@@ -326,7 +331,7 @@ bool ps_warm_holds(const struct ps_warm_part *part, uint64_t offset, uint64_t le
 	return true;
 }
 
-void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
+void ps_warm_free_used_bytes(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 {
 	const uint64_t first = (offset + PS_WARM_PAGE - 1) / PS_WARM_PAGE;
 	const uint64_t end = (offset + length) / PS_WARM_PAGE;
@@ -339,19 +344,19 @@ void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 		free_range(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE);
 }
 
-void ps_warm_leave(struct ps_warm *warm, uint32_t segment)
+void ps_warm_stop_using_segment(struct ps_warm_copy *warm, uint32_t segment)
 {
 	struct ps_warm_part *part = ps_warm_part(warm, segment);
 
 	if (!part || part->left)
 		return;
 	part->left = true;
-	ps_warm_spent(part, 0, bytes_of(part));
+	ps_warm_free_used_bytes(part, 0, bytes_of(part));
 }
 
 /* --- from process to process --- */
 
-int ps_warm_share(struct ps_warm *warm)
+int ps_warm_hand_on(struct ps_warm_copy *warm)
 {
 	struct head *head = NULL;
 
@@ -382,7 +387,7 @@ int ps_warm_share(struct ps_warm *warm)
 
 /* Maps the parts, which must follow each other in the file and end within it. Returns false if they
  * do not, or cannot be mapped. */
-static bool map_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
+static bool map_parts(struct ps_warm_copy *warm, int fd, const struct head *head, uint64_t end)
 {
 	uint64_t at = PS_WARM_HEAD;
 
@@ -406,9 +411,9 @@ static bool map_parts(struct ps_warm *warm, int fd, const struct head *head, uin
 
 /* Maps a copy whose head was `copy`. Returns NULL on failure. The head in shared memory is not read
  * again, because the other process could change it. */
-static struct ps_warm *map_copy(int fd, const struct head *copy, uint64_t end)
+static struct ps_warm_copy *map_copy(int fd, const struct head *copy, uint64_t end)
 {
-	struct ps_warm *warm = calloc(1, sizeof(*warm));
+	struct ps_warm_copy *warm = calloc(1, sizeof(*warm));
 
 	if (!warm)
 		return NULL;
@@ -422,10 +427,11 @@ static struct ps_warm *map_copy(int fd, const struct head *copy, uint64_t end)
 	return NULL;
 }
 
-static struct ps_warm *take_copy(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
+static struct ps_warm_copy *take_copy(int fd, struct head *head, const uint8_t *store_id,
+                                      uint64_t end)
 {
 	struct head copy;
-	struct ps_warm *warm;
+	struct ps_warm_copy *warm;
 	uint32_t nobody = 0;
 
 	memcpy(&copy, head, sizeof(copy));
@@ -442,10 +448,10 @@ static struct ps_warm *take_copy(int fd, struct head *head, const uint8_t *store
 	return warm;
 }
 
-struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
+struct ps_warm_copy *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
 {
 	const int seals = fcntl(fd, F_GET_SEALS);
-	struct ps_warm *warm = NULL;
+	struct ps_warm_copy *warm = NULL;
 	struct head *head;
 	struct stat stat;
 

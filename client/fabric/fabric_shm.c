@@ -464,7 +464,7 @@ static bool shm_suits(const struct ps_env *env, const struct ps_address *address
 const struct ps_fabric ps_fabric_shm = {
 	.name = "shm",
 	.staged = false,
-	.suits = shm_suits,
+	.is_usable_for = shm_suits,
 	.attach = shm_attach,
 	.update = shm_update,
 	.post = shm_post,

@@ -540,7 +540,7 @@ static bool tcp_suits(const struct ps_env *env, const struct ps_address *address
 const struct ps_fabric ps_fabric_tcp = {
 	.name = "tcp",
 	.staged = true,
-	.suits = tcp_suits,
+	.is_usable_for = tcp_suits,
 	.attach = tcp_attach,
 	.attach_begin = tcp_attach_begin,
 	.attach_step = tcp_attach_step,

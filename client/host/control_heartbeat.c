@@ -1,8 +1,8 @@
 /*
  * control_heartbeat.c - heartbeats on control connections, and whether the mirror is still heard.
  * The thread of heartbeat_thread.h calls ps_controls_send_heartbeats; the keeper turns heartbeats
- * on (`beat` and `hear` in env.h). It must take no reply. It ends a connection by shutting the
- * socket down, which wakes the thread that waits for a reply.
+ * on (`beat` and `expect_heartbeats` in env.h). It must take no reply. It ends a connection by
+ * shutting the socket down, which wakes the thread that waits for a reply.
  */
 #include "control_private.h"
 #include "socket.h"

@@ -37,10 +37,10 @@ struct ps_control {
 	size_t received; /* bytes received of the current part */
 	/* The answer to the oldest request, until the caller takes it; or NULL. */
 	Perseas__Reply *reply;
-	uint64_t asked_at;     /* when the newest request was sent */
-	uint64_t heartbeat_ns; /* interval of heartbeats; 0: none are sent */
-	uint64_t heartbeat_at; /* when the last heartbeat or request was sent */
-	uint64_t worked_at;    /* when the last sign of progress arrived */
+	uint64_t asked_at;         /* when the newest request was sent */
+	uint64_t heartbeat_ns;     /* interval of heartbeats; 0: none are sent */
+	uint64_t heartbeat_at;     /* when the last heartbeat or request was sent */
+	uint64_t last_progress_at; /* when the last sign of progress arrived */
 	struct ps_liveness liveness;
 	bool silent;        /* the connection was ended because nothing arrived for too long */
 	uint64_t entrusted; /* number under which the vault keeps the stream; 0: it does not */

@@ -192,7 +192,7 @@ static int take_message(struct ps_control *control)
 	if (match == PS_MATCH_NONE)
 		return ps_control_error_bad_reply(&control->error, ps_control_name(control),
 		                                  "it answers nothing that was asked");
-	control->worked_at = ps_monotonic();
+	control->last_progress_at = ps_monotonic();
 	return 0;
 }
 
@@ -282,7 +282,7 @@ static int fail_timeout(struct ps_control *control)
 static uint64_t extended_deadline(const struct ps_control *control, uint64_t until_ns,
                                   uint64_t patience)
 {
-	uint64_t again = control->worked_at + patience;
+	uint64_t again = control->last_progress_at + patience;
 
 	return again > until_ns ? again : until_ns;
 }
@@ -297,7 +297,7 @@ static int await_reply(struct ps_control *control, uint64_t until_ns)
 	uint64_t until;
 	int got;
 
-	control->worked_at = since;
+	control->last_progress_at = since;
 	for (;;) {
 		until = extended_deadline(control, until_ns, patience);
 		for (at = control->all->first; at; at = at->next)
@@ -506,7 +506,7 @@ unsigned ps_control_version(struct ps_control *control)
 
 uint64_t ps_control_worked_at(struct ps_control *control)
 {
-	return control->worked_at;
+	return control->last_progress_at;
 }
 
 void ps_control_disconnect(struct ps_control *control)

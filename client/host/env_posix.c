@@ -315,7 +315,7 @@ static const struct ps_fabric *posix_fabric(struct ps_env *env, const struct ps_
 	if (address->route == PS_ROUTE_RDMA && !env->verbs)
 		return tried == 0 ? &no_rdma : NULL;
 	for (size_t i = 0; i < sizeof(fabrics) / sizeof(*fabrics); i++)
-		if (fabrics[i]->suits(env, address, grant) && tried-- == 0)
+		if (fabrics[i]->is_usable_for(env, address, grant) && tried-- == 0)
 			return fabrics[i];
 	return NULL;
 }
@@ -357,17 +357,17 @@ static const struct ps_env_ops posix_ops = {
 	.ended = ps_control_ended,
 	.control_fd = ps_control_fd,
 	.version = ps_control_version,
-	.control_waits = ps_control_waits,
-	.worked_at = ps_control_worked_at,
+	.fill_control_pollfd = ps_control_waits,
+	.last_progress_at = ps_control_worked_at,
 	.beat = ps_control_beat,
-	.hear = ps_control_hear,
+	.expect_heartbeats = ps_control_hear,
 	.silent = ps_control_silent,
-	.entrust = ps_control_entrust,
+	.give_to_lifeline_thread = ps_control_entrust,
 	.disconnect = ps_control_disconnect,
 	.expiries = posix_expiries,
 	.shown_expiries = ps_control_shown_expiries,
 	.list_begin = ps_list_lookup_begin,
-	.list_wait = ps_list_lookup_wait,
+	.list_await = ps_list_lookup_wait,
 	.list_fd = ps_list_lookup_fd,
 	.list_drop = ps_list_lookup_drop,
 	.has_route = posix_has_route,

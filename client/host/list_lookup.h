@@ -7,7 +7,7 @@
 
 #include "../core/env.h"
 
-/* The functions behind list_begin, list_wait, list_fd and list_drop of struct ps_env_ops. */
+/* The functions behind list_begin, list_await, list_fd and list_drop of struct ps_env_ops. */
 int ps_list_lookup_begin(struct ps_env *env, const char *text, struct ps_list_lookup **lookup,
                          struct ps_error *error);
 bool ps_list_lookup_wait(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],

@@ -2,9 +2,10 @@
  * vault.h - keeps connections open until the whole process has ended, for control_socket.c. A
  * thread with a descriptor table of its own holds copies of their descriptors. When the process
  * dies, the kernel closes these at once, so the other ends notice its death while its memory is
- * still being freed (env.h, `entrust`). The thread starts with the first connection. It must never
- * read or write what it keeps, open anything else, or call code that may do so, such as the
- * resolver: in its table, descriptor numbers mean other files than in the rest of the process.
+ * still being freed (env.h, `give_to_lifeline_thread`). The thread starts with the first
+ * connection. It must never read or write what it keeps, open anything else, or call code that may
+ * do so, such as the resolver: in its table, descriptor numbers mean other files than in the rest
+ * of the process.
  */
 #ifndef PERSEAS_CLIENT_VAULT_H
 #define PERSEAS_CLIENT_VAULT_H

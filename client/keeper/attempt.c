@@ -30,7 +30,7 @@ const struct ps_states ps_attempt_steps = { steps, sizeof(steps) / sizeof(steps[
  * image. */
 static bool has_changed_no_mirror(const struct ps_probe_sets *n)
 {
-	return !n->linked && !n->claimed && !n->adopted && !n->session_broke;
+	return !n->linked_set && !n->claimed_set && !n->adopted_set && !n->broken_session_set;
 }
 
 /* Returns true if the rosters in force are known, and quorums are counted by them. */
@@ -88,10 +88,10 @@ static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets
 	bool stands = p->is_renewing && chosen->seq == p->commit.seq;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		stands |= n->claimed >> i & 1 && ps_candidate_is_at(&p->mirrors[i], chosen);
+		stands |= n->claimed_set >> i & 1 && ps_candidate_is_at(&p->mirrors[i], chosen);
 	return stands && is_choice_newest(p) &&
-	       !((n->candidates | n->counts) & ~(n->claimed & n->listed)) &&
-	       (ps_quorum_is_r(p, n->counts) || ps_state_is_accepted(p, chosen));
+	       !((n->candidate_set | n->counted_set) & ~(n->claimed_set & n->listed_set)) &&
+	       (ps_quorum_is_r(p, n->counted_set) || ps_state_is_accepted(p, chosen));
 }
 
 /* Returns true if W mirrors hold the chosen state as this owner's. An owner that opened for salvage
@@ -104,9 +104,9 @@ static bool has_adopted_state(const struct perseas *p, const struct ps_probe_set
 	    p->commit.last_position != chosen->last_position)
 		return false;
 	if (p->is_salvage)
-		return !n->adopted;
-	return ps_quorum_is_w(p, n->adopted) && !(n->adopted & ~n->claimed) &&
-	       !(n->adopted & n->session_broke) && (!p->next_roster || p->is_renewing);
+		return !n->adopted_set;
+	return ps_quorum_is_w(p, n->adopted_set) && !(n->adopted_set & ~n->claimed_set) &&
+	       !(n->adopted_set & n->broken_session_set) && (!p->next_roster || p->is_renewing);
 }
 
 bool ps_attempt_fits_step(const struct perseas *p)
@@ -122,14 +122,15 @@ bool ps_attempt_fits_step(const struct perseas *p)
 	case PS_ATTEMPT_JUDGED:
 		return has_changed_no_mirror(&n) && has_rosters(p) && is_above_promises(p);
 	case PS_ATTEMPT_CLAIMED:
-		return has_claimed_epoch(p) && n.claimed == n.linked && !n.adopted;
+		return has_claimed_epoch(p) && n.claimed_set == n.linked_set && !n.adopted_set;
 	case PS_ATTEMPT_CHOSEN:
 	case PS_ATTEMPT_CONFIRMED:
-		return has_claimed_epoch(p) && has_valid_choice(p, &n) && !n.adopted;
+		return has_claimed_epoch(p) && has_valid_choice(p, &n) && !n.adopted_set;
 	case PS_ATTEMPT_ADOPTED:
 		return has_claimed_epoch(p) && has_adopted_state(p, &n);
 	case PS_ATTEMPT_OPEN:
-		return has_claimed_epoch(p) && has_adopted_state(p, &n) && !(n.adopted & ~n.linked);
+		return has_claimed_epoch(p) && has_adopted_state(p, &n) &&
+		       !(n.adopted_set & ~n.linked_set);
 	case PS_ATTEMPT_SUPERSEDED:
 		return p->is_superseded;
 	}

@@ -43,7 +43,7 @@ static const struct ps_state_row stages[] = {
 const struct ps_states ps_change_stages = { stages, sizeof(stages) / sizeof(stages[0]) };
 
 /* Returns true if `roster` is the one that the change leads to. */
-static bool is_wanted(const struct ps_change *c, const Perseas__Roster *roster)
+static bool is_roster_of_change(const struct ps_change *c, const Perseas__Roster *roster)
 {
 	return roster->acks == c->after.acks && roster->level >= c->raises_level &&
 	       (!c->joining || ps_roster_member(roster, c->joining->image_id)) &&
@@ -64,12 +64,12 @@ bool ps_change_fits_stage(const struct perseas *p)
 	case PS_CHANGE_CANCELLING:
 		return !joint && !p->is_change_decided && joins == (c->joining != NULL);
 	case PS_CHANGE_JOINT:
-		return joint && !p->is_change_decided && is_wanted(c, p->next_roster);
+		return joint && !p->is_change_decided && is_roster_of_change(c, p->next_roster);
 	case PS_CHANGE_MARKED:
-		return joint && p->is_change_decided && is_wanted(c, p->next_roster);
+		return joint && p->is_change_decided && is_roster_of_change(c, p->next_roster);
 	case PS_CHANGE_SETTLING:
 	case PS_CHANGE_RELEASING:
-		return !joint && !p->is_change_decided && is_wanted(c, p->roster);
+		return !joint && !p->is_change_decided && is_roster_of_change(c, p->roster);
 	}
 	return false;
 }
@@ -91,7 +91,7 @@ static void remove_mirror(struct perseas *p, struct ps_mirror *m, const char *wh
 {
 	pthread_mutex_lock(&p->lock);
 	ps_link_end(p, m);
-	ps_mirror_move(p, m, PERSEAS_MIRROR_REMOVED, why);
+	ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_REMOVED, why);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -204,7 +204,7 @@ static bool is_answered(struct perseas *p, bool enough)
 
 /* Asks which mirrors can be told of the change: a mirror that hangs may still look connected. Does
  * nothing while a mirror owes too many answers to be asked. */
-static void ask_mirrors(struct perseas *p)
+static void ask_mirrors_before_change(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
@@ -243,7 +243,7 @@ static void step_asking(struct perseas *p)
 	uint32_t answered, live;
 	bool copied;
 
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	answered = c->question.granting_mirrors & connected_mirrors(p);
 	pthread_mutex_lock(&p->lock);
 	copied = !c->joining || c->joining->state == PERSEAS_MIRROR_LIVE;
@@ -279,11 +279,11 @@ static void handle_copy_trouble(struct perseas *p, bool down, const char *text, 
 
 /* Gives the new mirror's address to the member that should leave, which answers there. Nothing else
  * changes, so the address is recorded like an image id, and the rosters never count jointly. */
-static void readdress_member(struct perseas *p)
+static void record_new_member_address(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!ps_change_plan_readdress(p)) {
+	if (!ps_change_plan_set_new_address(p)) {
 		finish_change(p, PERSEAS_ENOMEM, "out of memory");
 		return;
 	}
@@ -305,7 +305,7 @@ static void handle_member_address(struct perseas *p)
 	char text[sizeof(c->text)];
 
 	if (c->moves_address && !c->is_leaving_gone && c->after.acks == p->acks) {
-		readdress_member(p);
+		record_new_member_address(p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -329,7 +329,7 @@ static void step_copying(struct perseas *p, uint64_t now)
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (state == PERSEAS_MIRROR_LIVE) {
-		ask_mirrors(p);
+		ask_mirrors_before_change(p);
 	} else if (state == PERSEAS_MIRROR_RESYNCING) {
 		c->was_copied_to = true;
 		c->copy_deadline = now + COPY_PATIENCE;
@@ -352,41 +352,41 @@ static void step_copying(struct perseas *p, uint64_t now)
  * that were loaded from spills and may not know their own ids are told last, once they and the
  * recorders would be enough. */
 static uint32_t tell_rosters(struct perseas *p,
-                             bool (*are_enough)(struct perseas *p, uint32_t took))
+                             bool (*are_enough)(struct perseas *p, uint32_t acked))
 {
 	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded_mirrors(p);
-	const uint32_t took = ps_roster_tell(p, set & ~last);
+	const uint32_t acked = ps_roster_tell_mirrors(p, set & ~last);
 
-	return last && are_enough(p, took | last) ? ps_roster_tell(p, set) : took;
+	return last && are_enough(p, acked | last) ? ps_roster_tell_mirrors(p, set) : acked;
 }
 
-/* Returns true if the mirrors `took` are W of each roster. */
-static bool is_w(struct perseas *p, uint32_t took)
+/* Returns true if the mirrors `acked` are W of each roster. */
+static bool are_w_mirrors(struct perseas *p, uint32_t acked)
 {
-	return ps_quorum_is_w(p, took);
+	return ps_quorum_is_w(p, acked);
 }
 
-/* Returns true if the mirrors `took` suffice for the next stage: every open of the old roster would
- * see the change, and W of the new roster hold what the old roster alone acknowledged. */
-static bool may_end_stage_locked(struct perseas *p, uint32_t took)
+/* Returns true if the mirrors `acked` suffice for the next stage: every open of the old roster
+ * would see the change, and W of the new roster hold what the old roster alone acknowledged. */
+static bool may_end_change_stage_locked(struct perseas *p, uint32_t acked)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const uint32_t holding = ps_mirrors_holding(p, c->needed_seq);
 
 	ps_mirrors_poll(p);
 	/* An image without the key counts for nothing once the level is raised. */
-	if (c->raises_level && c->stage == PS_CHANGE_JOINT && !ps_quorum_has_all_members(p, took))
+	if (c->raises_level && c->stage == PS_CHANGE_JOINT && !ps_quorum_has_all_members(p, acked))
 		return false;
-	return ps_quorum_is_seen_by_opens(p, ps_change_plan_reachable(p, took)) &&
-	       ps_quorum_is_newest_w(p, took & holding);
+	return ps_quorum_is_seen_by_opens(p, ps_change_plan_reachable(p, acked)) &&
+	       ps_quorum_is_newest_w(p, acked & holding);
 }
 
-static bool may_end_stage(struct perseas *p, uint32_t took)
+static bool may_end_change_stage(struct perseas *p, uint32_t acked)
 {
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_stage_locked(p, took);
+	known = may_end_change_stage_locked(p, acked);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
@@ -395,11 +395,11 @@ static bool may_end_stage(struct perseas *p, uint32_t took)
  * Returns true if it did. */
 static bool tell_rosters_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
 {
-	const uint32_t took = tell_rosters(p, may_end_stage);
+	const uint32_t acked = tell_rosters(p, may_end_change_stage);
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_stage_locked(p, took);
+	known = may_end_change_stage_locked(p, acked);
 	if (known)
 		go_on(p);
 	pthread_mutex_unlock(&p->lock);
@@ -503,7 +503,7 @@ void ps_change_cancel_by_order(struct perseas *p, const uint8_t *id)
 
 static void step_cancelling(struct perseas *p)
 {
-	if (is_w(p, tell_rosters(p, is_w)))
+	if (are_w_mirrors(p, tell_rosters(p, are_w_mirrors)))
 		finish_change(p, PERSEAS_EQUORUM, cancelled_text);
 }
 
@@ -540,7 +540,7 @@ static const char *success_text(const struct perseas *p)
 
 static void step_releasing(struct perseas *p)
 {
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	if (!is_answered(p, true))
 		return;
 	ps_mirror_disconnect(p, p->upkeep.change.leaving);
@@ -551,7 +551,7 @@ static void step_settling(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!is_w(p, tell_rosters(p, is_w)))
+	if (!are_w_mirrors(p, tell_rosters(p, are_w_mirrors)))
 		return;
 	/* The mirror that leaves must hear of it, even if it is behind with its answers. */
 	if (c->leaving && ps_pending_is_any_full(p, ps_mirror_bit(p, c->leaving)))

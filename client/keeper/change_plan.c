@@ -66,7 +66,7 @@ static const uint8_t *leaving_image_id(struct perseas *p)
 	return member ? member->image_id.data : NULL;
 }
 
-bool ps_change_plan_is_readdress(struct perseas *p, const Perseas__Header *header)
+bool ps_change_plan_only_changes_address(struct perseas *p, const Perseas__Header *header)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const uint8_t *id = c->removes_member ? leaving_image_id(p) : NULL, *here, *there;
@@ -80,7 +80,7 @@ bool ps_change_plan_is_readdress(struct perseas *p, const Perseas__Header *heade
 	return !here || !there || !memcmp(here, there, PS_ID_SIZE);
 }
 
-bool ps_change_plan_readdress(struct perseas *p)
+bool ps_change_plan_set_new_address(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 	struct ps_mirror *member = c->leaving, *new = c->joining;
@@ -105,7 +105,8 @@ bool ps_change_plan_readdress(struct perseas *p)
 }
 
 /* Plans that the member at this address leaves. Returns 0, or PERSEAS_EINVAL with a sentence. */
-static int plan_leave(struct perseas *p, const char *address, bool gone, char *text, size_t size)
+static int plan_leaving_member(struct perseas *p, const char *address, bool gone, char *text,
+                               size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 	const Perseas__Member *member = member_at_address(p, address);
@@ -147,7 +148,7 @@ static bool plan_record_address(struct perseas *p, const struct perseas_roster_c
 }
 
 /* Adds the new mirror to the handle. The keeper will copy to it. */
-static int plan_join(struct perseas *p, const char *with, char *text, size_t size)
+static int plan_joining_mirror(struct perseas *p, const char *with, char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 	struct ps_address address;
@@ -179,8 +180,8 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 }
 
 /* Sets the number of members and W before and after the change. */
-static int plan_size(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
-                     size_t size)
+static int plan_roster_size(struct perseas *p, const struct perseas_roster_change *wanted,
+                            char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
@@ -203,8 +204,8 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 
 /* Plans to raise the store to level 1: draws the store's key, which becomes valid once a roster has
  * its hash. */
-static int plan_raise(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
-                      size_t size)
+static int plan_level_raise(struct perseas *p, const struct perseas_roster_change *wanted,
+                            char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 
@@ -237,7 +238,7 @@ int ps_change_plan_make(struct perseas *p, const struct perseas_roster_change *w
 
 	ps_assert_admin(p);
 	if (wanted->kind == PERSEAS_ROSTER_RAISE)
-		return plan_raise(p, wanted, text, size);
+		return plan_level_raise(p, wanted, text, size);
 	if (!is_well_formed(wanted)) {
 		snprintf(
 			text, size,
@@ -245,16 +246,16 @@ int ps_change_plan_make(struct perseas *p, const struct perseas_roster_change *w
 		return PERSEAS_EINVAL;
 	}
 	if (wanted->kind != PERSEAS_ROSTER_ADD)
-		rc = plan_leave(p, wanted->address, wanted->gone, text, size);
+		rc = plan_leaving_member(p, wanted->address, wanted->gone, text, size);
 	if (!rc)
-		rc = plan_size(p, wanted, text, size);
+		rc = plan_roster_size(p, wanted, text, size);
 	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE && !plan_record_address(p, wanted))
-		rc = plan_join(p, wanted->with, text, size);
+		rc = plan_joining_mirror(p, wanted->with, text, size);
 	return rc;
 }
 
 /* Sets level 1 and the hash of the key in the roster. Returns false if out of memory. */
-static bool set_level(const struct perseas *p, Perseas__Roster *roster)
+static bool set_roster_level(const struct perseas *p, Perseas__Roster *roster)
 {
 	roster->level = 1;
 	roster->raised_epoch = p->epoch;
@@ -283,7 +284,7 @@ Perseas__Roster *ps_change_plan_roster(struct perseas *p)
 	roster->acks = c->after.acks;
 	roster->epoch = p->epoch;
 	roster->version = p->roster->version + 1;
-	if (c->raises_level && !set_level(p, roster))
+	if (c->raises_level && !set_roster_level(p, roster))
 		ps_roster_free(&roster);
 	return roster;
 }

@@ -16,11 +16,11 @@ int ps_change_plan_make(struct perseas *p, const struct perseas_roster_change *w
 /* Returns true if the member that leaves is at the joining mirror's address: the daemon there shows
  * that member's image and, if both are known, its identity. Then only the member's address
  * changes. */
-bool ps_change_plan_is_readdress(struct perseas *p, const Perseas__Header *header);
+bool ps_change_plan_only_changes_address(struct perseas *p, const Perseas__Header *header);
 
 /* Gives the joining mirror's address to the member that should leave, and drops the joining mirror
  * from the plan. Returns false if out of memory. */
-bool ps_change_plan_readdress(struct perseas *p);
+bool ps_change_plan_set_new_address(struct perseas *p);
 
 /* Returns the roster that the change leads to, which the caller frees, or NULL if out of memory. */
 Perseas__Roster *ps_change_plan_roster(struct perseas *p);

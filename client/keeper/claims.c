@@ -60,14 +60,14 @@ struct ps_probe_sets ps_probe_sets(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		n.told |= (uint32_t)!m->probe.code << i;
-		n.linked |= (uint32_t)(m->control && m->link) << i;
-		n.claimed |= (uint32_t)m->probe.is_claimed << i;
-		n.listed |= (uint32_t)m->probe.is_listed << i;
-		n.counts |= (uint32_t)m->probe.counts_for_r << i;
-		n.candidates |= (uint32_t)m->probe.is_candidate << i;
-		n.adopted |= (uint32_t)m->probe.is_adopted << i;
-		n.session_broke |= (uint32_t)m->probe.has_broken_session << i;
+		n.showed_image_set |= (uint32_t)!m->probe.code << i;
+		n.linked_set |= (uint32_t)(m->control && m->link) << i;
+		n.claimed_set |= (uint32_t)m->probe.is_claimed << i;
+		n.listed_set |= (uint32_t)m->probe.is_listed << i;
+		n.counted_set |= (uint32_t)m->probe.counts_for_r << i;
+		n.candidate_set |= (uint32_t)m->probe.is_candidate << i;
+		n.adopted_set |= (uint32_t)m->probe.is_adopted << i;
+		n.broken_session_set |= (uint32_t)m->probe.has_broken_session << i;
 	}
 	return n;
 }
@@ -76,7 +76,7 @@ uint32_t ps_claimed_and_listed(const struct perseas *p)
 {
 	const struct ps_probe_sets n = ps_probe_sets(p);
 
-	return n.claimed & n.listed;
+	return n.claimed_set & n.listed_set;
 }
 
 void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
@@ -104,7 +104,7 @@ uint32_t ps_judge_images(struct perseas *p, uint32_t set)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
 		                  .naming_roster = p->roster,
-		                  .member_set = ps_probe_sets(p).listed };
+		                  .member_set = ps_probe_sets(p).listed_set };
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
@@ -134,9 +134,9 @@ bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_positio
 /* Sends the claims and waits for the answers. A sent claim can fence an owner even without an
  * answer: the mirror may still be rolling its image back or copying it away. So slow mirrors are
  * given up only if the others are R, or when the open times out. */
-static void await_claims(struct perseas *p, struct ps_round *round, uint64_t patience)
+static void await_claims(struct perseas *p, struct ps_round *round, uint64_t timeout_ns)
 {
-	const uint64_t soon = ps_now(p) + patience;
+	const uint64_t soon = ps_now(p) + timeout_ns;
 	uint64_t until = soon;
 
 	ps_round_send(p, round);
@@ -161,7 +161,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	f->is_claimed = !f->code;
 }
 
-void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round)
+void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct ps_round *round)
 {
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
@@ -180,7 +180,7 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 		ps_claim_fill_request(p, m, &claims[i], &requests[i]);
 		round->requests[i] = &requests[i];
 	}
-	await_claims(p, round, patience);
+	await_claims(p, round, timeout_ns);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

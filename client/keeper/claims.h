@@ -18,10 +18,11 @@ void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
 
 /* What struct ps_probe_result notes of each mirror, as sets of mirrors. */
 struct ps_probe_sets {
-	uint32_t told;   /* have shown an image */
-	uint32_t linked; /* have a session with a data path */
+	uint32_t showed_image_set; /* have shown an image */
+	uint32_t linked_set;       /* have a session with a data path */
 	/* These are as in struct ps_probe_result. */
-	uint32_t claimed, listed, counts, candidates, adopted, session_broke;
+	uint32_t claimed_set, listed_set, counted_set, candidate_set, adopted_set,
+		broken_session_set;
 };
 
 struct ps_probe_sets ps_probe_sets(const struct perseas *p);
@@ -46,9 +47,9 @@ bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_positio
 
 /* Claims the mirrors of `set`, which answered a Status on their present connections, under the next
  * higher p->epoch. Notes for each mirror that it is claimed and has a data path, or probe.code.
- * Gives up on mirrors that do not answer within `patience` ns once the others are R, and on all
+ * Gives up on mirrors that do not answer within `timeout_ns` once the others are R, and on all
  * when p->opening times out. The answers are in *round, which the caller frees. */
-void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round);
+void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct ps_round *round);
 
 /* Asks the mirrors of `set` whether they are still claimed over sessions that never broke. Returns
  * those that are not, and those that were adopted on and lost their data path. */

@@ -94,13 +94,14 @@ void ps_confirm_step(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && ps_pending_count(m, take_confirm_answer) < QUESTIONS_MAX &&
-		    ps_pending_send(p, m, &request, pending))
+		if (set >> i & 1 &&
+		    ps_pending_count_for_handler(m, take_confirm_answer) < QUESTIONS_MAX &&
+		    ps_pending_send_request(p, m, &request, pending))
 			m->confirm.asked_call = pending.ticket;
 	}
 }
 
-void ps_confirm_forget(struct perseas *p, struct ps_mirror *m)
+void ps_confirm_forget_mirror(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
 	m->confirm.asked_call = m->confirm.confirmed_call = 0;

@@ -13,6 +13,6 @@
 void ps_confirm_step(struct perseas *p);
 
 /* Forgets what the mirror confirmed, because its session has ended. */
-void ps_confirm_forget(struct perseas *p, struct ps_mirror *m);
+void ps_confirm_forget_mirror(struct perseas *p, struct ps_mirror *m);
 
 #endif

@@ -47,7 +47,7 @@ static uint64_t piece_length(uint64_t done, uint64_t total, uint64_t most)
  * full, so that the copy never causes more requests. */
 static bool is_in_standby_copy(const struct ps_warm_part *copy, uint64_t from, uint64_t length)
 {
-	return copy && ps_warm_holds(copy, from, length);
+	return copy && ps_warm_part_has_bytes(copy, from, length);
 }
 
 /* Reads the segment from mirror `m`, except for the pieces that a standby's copy has. Returns 0, or
@@ -56,7 +56,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 {
 	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;
 	const struct ps_segment_key key = ps_segment_key(segment);
-	const struct ps_warm_part *copy = ps_warm_useful(p->warm_copy, &key);
+	const struct ps_warm_part *copy = ps_warm_find_usable_part(p->warm_copy, &key);
 
 	for (uint64_t done = 0; done < segment->size;) {
 		uint64_t length = piece_length(done, segment->size, most);
@@ -84,7 +84,7 @@ int ps_copy_segment_from_mirror(struct perseas *p, struct ps_segment *segment)
 		/* A mirror that is being copied to does not have the whole segment yet. */
 		if (ps_mirrors_with_whole_image(p) & ps_mirror_bit(p, m) &&
 		    !read_segment(p, m, segment)) {
-			ps_warm_leave(p->warm_copy, segment->id);
+			ps_warm_stop_using_segment(p->warm_copy, segment->id);
 			return 0;
 		}
 	}

@@ -35,7 +35,7 @@ static bool can_r_follow(const struct perseas *p, uint64_t promised)
 
 /* Returns the highest promise that R mirrors can follow, with *enough set. If there is none,
  * returns the highest valid promise: an operator may have accepted fewer mirrors than R. */
-static uint64_t highest_promise(const struct perseas *p, bool *enough)
+static uint64_t highest_followable_promise(const struct perseas *p, bool *enough)
 {
 	uint64_t reached = 0, usable = 0;
 
@@ -58,10 +58,10 @@ static uint64_t highest_promise(const struct perseas *p, bool *enough)
 	return *enough ? reached : usable;
 }
 
-unsigned ps_epoch_choose(struct perseas *p)
+unsigned ps_epoch_raise_to_promises(struct perseas *p)
 {
 	bool enough;
-	const uint64_t most = highest_promise(p, &enough);
+	const uint64_t most = highest_followable_promise(p, &enough);
 	unsigned left_out = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {

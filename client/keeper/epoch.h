@@ -10,7 +10,7 @@
 /* Raises p->epoch to the highest promise of the probed mirrors that R of them can follow. Leaves
  * out mirrors that promised more, as if they were unreachable: their probe.code becomes
  * PERSEAS_ELIMIT. Returns the number of mirrors left out. */
-unsigned ps_epoch_choose(struct perseas *p);
+unsigned ps_epoch_raise_to_promises(struct perseas *p);
 
 /* Claims the mirror in steps until it is one step below p->epoch. Reports no failure: the claim
  * that follows does. `takeover`: the steps fence living owners. Does nothing if too many steps are

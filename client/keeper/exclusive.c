@@ -57,7 +57,7 @@ static uint64_t extend_deadline(struct perseas *p, uint64_t deadline, uint64_t *
 
 /* Returns true if every active mirror has completed all that was posted. `late`: disconnects the
  * mirrors that have not. */
-static bool drain_links(struct perseas *p, bool late)
+static bool have_links_drained(struct perseas *p, bool late)
 {
 	bool all = true;
 
@@ -92,7 +92,7 @@ void ps_exclusive_enter(struct perseas *p)
 	p->is_gate_raised = true;
 	unwaited = p->commit.unwaited.last_seq != 0;
 	extend_deadline(p, deadline, &left);
-	while (!drain_links(p, ps_now(p) >= deadline)) {
+	while (!have_links_drained(p, ps_now(p) >= deadline)) {
 		const uint64_t look_at = looks ? ps_now(p) + SILENCE_POLL : deadline;
 
 		ps_commit_sleep_on_links(p, look_at < deadline ? look_at : deadline);

@@ -22,8 +22,8 @@ static uint64_t clock_s(struct perseas *p)
 
 /* Returns true if the application must be told of `expiry` now, and notes that it was. NULL, which
  * stands for an empty list, is never due. */
-static bool take_if_due(struct ps_expiry_event *told, const struct ps_expiry *expiry,
-                        uint64_t now_s)
+static bool note_told_if_due(struct ps_expiry_event *told, const struct ps_expiry *expiry,
+                             uint64_t now_s)
 {
 	const enum ps_expiry_stage stage = expiry ? ps_expiry_stage(expiry, now_s) : PS_EXPIRY_FAR;
 	bool again;
@@ -39,8 +39,8 @@ static bool take_if_due(struct ps_expiry_event *told, const struct ps_expiry *ex
 	return true;
 }
 
-static void tell_application(struct perseas *p, const struct ps_mirror *m,
-                             const struct ps_expiry *expiry, uint64_t now_s)
+static void tell_application_of_expiry(struct perseas *p, const struct ps_mirror *m,
+                                       const struct ps_expiry *expiry, uint64_t now_s)
 {
 	char text[PS_EXPIRY_TEXT];
 
@@ -56,7 +56,7 @@ static void tell_application(struct perseas *p, const struct ps_mirror *m,
 }
 
 /* Reads the expiry dates of this process's files again. Returns the most urgent one, or NULL. */
-static const struct ps_expiry *read_own_expiries(struct perseas *p, uint64_t now_s)
+static const struct ps_expiry *read_own_certificates(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 
@@ -65,20 +65,21 @@ static const struct ps_expiry *read_own_expiries(struct perseas *p, uint64_t now
 	return ps_expiries_most_urgent(&watch->own_expiries, now_s);
 }
 
-static void check_own_expiries(struct perseas *p, uint64_t now_s)
+static void check_own_certificates(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 	const struct ps_expiry *first = ps_expiries_most_urgent(&watch->own_expiries, now_s);
 	struct ps_expiry_event told = watch->last_own_event;
 
 	/* The files are read again before the application is told: they may have been renewed. */
-	if (now_s - watch->own_read_at_s >= PS_EXPIRY_CHECK_S || take_if_due(&told, first, now_s))
-		first = read_own_expiries(p, now_s);
-	if (take_if_due(&watch->last_own_event, first, now_s))
-		tell_application(p, NULL, first, now_s);
+	if (now_s - watch->own_read_at_s >= PS_EXPIRY_CHECK_S ||
+	    note_told_if_due(&told, first, now_s))
+		first = read_own_certificates(p, now_s);
+	if (note_told_if_due(&watch->last_own_event, first, now_s))
+		tell_application_of_expiry(p, NULL, first, now_s);
 }
 
-/* Returns true if this process's own files include `expiry`: check_own_expiries() reports it
+/* Returns true if this process's own files include `expiry`: check_own_certificates() reports it
  * then. */
 static bool is_expiry_of_own_files(const struct ps_expiry_watch *watch,
                                    const struct ps_expiry *expiry)
@@ -91,8 +92,8 @@ static bool is_expiry_of_own_files(const struct ps_expiry_watch *watch,
 	return false;
 }
 
-void ps_expiry_take_reported(struct perseas *p, const struct ps_mirror *m,
-                             const Perseas__ConfirmReply *confirm)
+void ps_certificate_watch_take_reported(struct perseas *p, const struct ps_mirror *m,
+                                        const Perseas__ConfirmReply *confirm)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 	struct ps_expiries told = { 0 }, theirs = { 0 };
@@ -104,17 +105,17 @@ void ps_expiry_take_reported(struct perseas *p, const struct ps_mirror *m,
 	now_s = clock_s(p);
 	/* Mirrors answer already while an open copies, before the first look at the own files. */
 	if (!watch->own_read_at_s && p->env->ops->expiries)
-		read_own_expiries(p, now_s);
+		read_own_certificates(p, now_s);
 	ps_expiries_read(&told, confirm->expiring, confirm->n_expiring);
 	for (unsigned i = 0; i < told.count; i++)
 		if (!is_expiry_of_own_files(watch, &told.list[i]))
 			ps_expiries_add(&theirs, &told.list[i]);
 	first = ps_expiries_most_urgent(&theirs, now_s);
-	if (take_if_due(&watch->last_mirror_events[m - p->mirrors], first, now_s))
-		tell_application(p, m, first, now_s);
+	if (note_told_if_due(&watch->last_mirror_events[m - p->mirrors], first, now_s))
+		tell_application_of_expiry(p, m, first, now_s);
 }
 
-void ps_expiry_watch_step(struct perseas *p)
+void ps_certificate_watch_step(struct perseas *p)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 
@@ -122,5 +123,5 @@ void ps_expiry_watch_step(struct perseas *p)
 	if (!p->commit.events || !p->env->ops->expiries || ps_now(p) < watch->next_look_at)
 		return;
 	watch->next_look_at = ps_now(p) + LOOK_PERIOD;
-	check_own_expiries(p, clock_s(p));
+	check_own_certificates(p, clock_s(p));
 }

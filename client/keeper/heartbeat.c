@@ -46,7 +46,7 @@ static uint64_t doubt_ms(struct perseas *p)
 	return p->commit.in_doubt_seq ? (ps_now(p) - p->commit.doubt_at) / ps_ms(1) + 1 : 0;
 }
 
-static void fill_figures(struct perseas *p, struct heartbeat *beat)
+static void fill_owner_figures(struct perseas *p, struct heartbeat *beat)
 {
 	Perseas__OwnerFigures *figures = &beat->figures;
 	struct perseas_stat memory = { 0 };
@@ -95,7 +95,7 @@ static void fill_resync(struct perseas *p, const struct ps_mirror *m, Perseas__M
 static void fill_report(struct perseas *p, struct heartbeat *beat)
 {
 	pthread_mutex_lock(&p->lock);
-	fill_figures(p, beat);
+	fill_owner_figures(p, beat);
 	for (beat->count = 0; beat->count < p->mirror_count; beat->count++) {
 		struct ps_mirror *m = &p->mirrors[beat->count];
 		Perseas__MirrorReport *report = &beat->reports[beat->count];
@@ -125,11 +125,11 @@ static void take_confirm_reply(struct perseas *p, struct ps_mirror *m, Perseas__
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
 	ps_location_read(&m->location, (*reply)->confirm->location);
-	ps_expiry_take_reported(p, m, (*reply)->confirm);
+	ps_certificate_watch_take_reported(p, m, (*reply)->confirm);
 	if ((*reply)->confirm->handover)
 		ps_orders_tell_handover(p, (*reply)->confirm->handover);
 	if ((*reply)->confirm->order)
-		ps_orders_take(p, m, reply);
+		ps_orders_take_from_answer(p, m, reply);
 }
 
 void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
@@ -208,20 +208,21 @@ static void send_heartbeats(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* Skips mirrors whose previous answer is still pending. */
-		if (!is_claimed(p, m) || ps_pending_count(m, take_heartbeat_answer))
+		if (!is_claimed(p, m) || ps_pending_count_for_handler(m, take_heartbeat_answer))
 			continue;
 		ask.boot = readable_boot_id(p, m);
 		add_readable_fields(p, m, &beat);
 		ask.result = ps_orders_fill_result(p, m, &result) ? &result : NULL;
-		ps_pending_send(p, m, &request,
-		                (struct ps_pending_answer){ take_heartbeat_answer, NULL, 0 });
+		ps_pending_send_request(p, m, &request,
+		                        (struct ps_pending_answer){ take_heartbeat_answer, NULL,
+		                                                    0 });
 	}
 }
 
 void ps_heartbeat_step(struct perseas *p, uint64_t now)
 {
 	ps_assert_admin(p);
-	ps_pending_take_all(p, now);
+	ps_pending_take_all_answers(p, now);
 	ps_confirm_step(p);
 	if (now < p->upkeep.next_heartbeat_at)
 		return;

@@ -44,8 +44,8 @@ static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 	others = whole & ~ps_roster_unrecorded_mirrors(p);
 	if (!ps_quorum_is_w(p, others | self))
 		others = whole & ~self;
-	if (ps_quorum_is_w(p, (ps_roster_tell(p, others) & whole) | self) &&
-	    ps_roster_tell(p, others | self) & self)
+	if (ps_quorum_is_w(p, (ps_roster_tell_mirrors(p, others) & whole) | self) &&
+	    ps_roster_tell_mirrors(p, others | self) & self)
 		m->is_from_spill = false;
 	return true;
 }
@@ -62,7 +62,7 @@ static void record_loaded_ids(struct perseas *p)
 
 /* Breaks the mirror's link if its session is over, and returns true. A mirror whose daemon is gone
  * takes no part, even if its memory is still mapped here. */
-static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
+static bool break_link_if_session_ended(struct perseas *p, struct ps_mirror *m)
 {
 	bool silent;
 
@@ -81,20 +81,20 @@ static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
 void ps_sessions_break_ended(struct perseas *p)
 {
 	ps_assert_admin(p);
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		break_if_ended(p, &p->mirrors[i]);
+		break_link_if_session_ended(p, &p->mirrors[i]);
 }
 
 static void end_broken_sessions(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (break_if_ended(p, &p->mirrors[i]))
+		if (break_link_if_session_ended(p, &p->mirrors[i]))
 			ps_mirror_disconnect(p, &p->mirrors[i]);
 }
 
 /* Returns when the keeper next has work if nothing arrives. */
-static uint64_t next_due(const struct perseas *p, uint64_t now)
+static uint64_t next_round_due_at(const struct perseas *p, uint64_t now)
 {
 	uint64_t until = now + ROUND_PAUSE;
 
@@ -112,10 +112,10 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	}
 	if (ps_resync_due_at(p) < until)
 		until = ps_resync_due_at(p);
-	if (ps_repair_due(p, now) < until)
-		until = ps_repair_due(p, now);
-	if (ps_detour_due_at(p) < until)
-		until = ps_detour_due_at(p);
+	if (ps_repair_due_at(p, now) < until)
+		until = ps_repair_due_at(p, now);
+	if (ps_detour_next_test_at(p) < until)
+		until = ps_detour_next_test_at(p);
 	return ps_change_due_at(p, now) < until ? ps_change_due_at(p, now) : until;
 }
 
@@ -142,7 +142,7 @@ static void send_link_heartbeats(struct perseas *p, uint64_t now, uint64_t *next
 
 /* Runs one round of all the keeper's work, unless another thread holds admin: that thread wakes the
  * keeper when it is done. Returns when the next round is due. */
-static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
+static uint64_t run_keeper_round(struct perseas *p, uint64_t *next_beat)
 {
 	uint64_t now = ps_now(p), due, again;
 	bool busy;
@@ -158,7 +158,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	if (busy)
 		return now + ROUND_PAUSE;
 	end_broken_sessions(p);
-	ps_expiry_watch_step(p);
+	ps_certificate_watch_step(p);
 	ps_heartbeat_step(p, now);
 	if (!p->is_renewing) {
 		ps_orders_carry_out(p);
@@ -180,7 +180,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	p->is_admin_taken = false;
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
-	due = next_due(p, ps_now(p));
+	due = next_round_due_at(p, ps_now(p));
 	again = enlarge_ring_pages(p);
 	return again < due ? again : due;
 }
@@ -188,7 +188,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 /* Fills in what the keeper sleeps on: control connections, data paths that are being attached, and
  * links that lag while no thread waits for a commit. The collector takes the completions of
  * unawaited commits. Returns the number of descriptors. */
-static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
+static unsigned fill_keeper_pollfds(struct perseas *p, struct pollfd *fds)
 {
 	unsigned count = 0;
 
@@ -199,7 +199,7 @@ static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 		                       ps_resync_is_attaching(p, m);
 
 		if (m->session.state != PS_SESSION_NONE &&
-		    p->env->ops->control_waits(m->control, &fds[count]))
+		    p->env->ops->fill_control_pollfd(m->control, &fds[count]))
 			count++;
 		if (attaching && m->fabric->waits(m->link, &fds[count]))
 			count++;
@@ -225,10 +225,10 @@ void ps_keeper_run(void *arg)
 	bool stopping;
 
 	do {
-		uint64_t until = run_round(p, &next_beat);
+		uint64_t until = run_keeper_round(p, &next_beat);
 
 		ps_events_deliver(p);
-		p->env->ops->pause(p->env, PS_KEEPER, fds, collect_descriptors(p, fds), until);
+		p->env->ops->pause(p->env, PS_KEEPER, fds, fill_keeper_pollfds(p, fds), until);
 		pthread_mutex_lock(&p->lock);
 		stopping = p->is_stopping;
 		pthread_mutex_unlock(&p->lock);

@@ -22,7 +22,7 @@ void ps_lifeline_note_grant(struct ps_mirror *m, const Perseas__Grant *grant)
 		memcpy(m->lifeline.session_token, grant->token.data, PS_ID_SIZE);
 }
 
-void ps_lifeline_end(struct perseas *p, struct ps_mirror *m)
+void ps_lifeline_disconnect(struct perseas *p, struct ps_mirror *m)
 {
 	p->env->ops->disconnect(m->lifeline.control);
 	m->lifeline.control = NULL;
@@ -55,13 +55,13 @@ static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 	line->answer_by = ps_answer_deadline(p);
 	line->control = p->env->ops->connect(p->env, &m->address, &ignored);
 	if (line->control && p->env->ops->send(line->control, &request, &ignored))
-		ps_lifeline_end(p, m);
+		ps_lifeline_disconnect(p, m);
 }
 
 /* Takes the mirror's answer to the request for a lifeline. If it was granted, hands the connection
- * to an idle thread (env.h, `entrust`). On failure the connection stays open until the session is
- * over: the mirror may have granted the lifeline, and would take its end for the end of this
- * process. */
+ * to an idle thread (env.h, `give_to_lifeline_thread`). On failure the connection stays open until
+ * the session is over: the mirror may have granted the lifeline, and would take its end for the end
+ * of this process. */
 static void take_lifeline_answer(struct perseas *p, struct ps_lifeline *line)
 {
 	struct ps_error ignored = { 0 };
@@ -72,7 +72,7 @@ static void take_lifeline_answer(struct perseas *p, struct ps_lifeline *line)
 	if (p->env->ops->receive(line->control, line->answer_by, &reply, NULL, &count, &ignored))
 		return;
 	if (reply->status == PERSEAS__STATUS__STATUS_OK)
-		(void)p->env->ops->entrust(line->control);
+		(void)p->env->ops->give_to_lifeline_thread(line->control);
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
@@ -103,5 +103,5 @@ uint64_t ps_lifeline_due_at(const struct ps_mirror *m)
 bool ps_lifeline_fill_pollfd(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd)
 {
 	return m->lifeline.control && !m->lifeline.request_ended &&
-	       p->env->ops->control_waits(m->lifeline.control, fd);
+	       p->env->ops->fill_control_pollfd(m->lifeline.control, fd);
 }

@@ -1,8 +1,9 @@
 /*
  * lifeline.h - a second connection to each mirror that ends at once when this process is killed.
  * The system may need long to free a large memory before it closes the session's own connection
- * (env.h, `entrust`). When its lifeline ends, the mirror ends the session, as it would a moment
- * later ("Lifelines" in PROTOCOL.md). session.c and keeper.c call this, and hold admin.
+ * (env.h, `give_to_lifeline_thread`). When its lifeline ends, the mirror ends the session, as it
+ * would a moment later ("Lifelines" in PROTOCOL.md). session.c and keeper.c call this, and hold
+ * admin.
  *
  * A lifeline is only a hint: if it cannot be had or is over, the session goes on. It must never
  * wait, nor end before the mirror has answered a Release. A session with shared memory has none: a
@@ -30,6 +31,6 @@ uint64_t ps_lifeline_due_at(const struct ps_mirror *m);
 bool ps_lifeline_fill_pollfd(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd);
 
 /* Ends the lifeline, after this end has ended the session. */
-void ps_lifeline_end(struct perseas *p, struct ps_mirror *m);
+void ps_lifeline_disconnect(struct perseas *p, struct ps_mirror *m);
 
 #endif

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-static bool is_member(const struct ps_mirror *m)
+static bool is_roster_member(const struct ps_mirror *m)
 {
 	return m->has_vote || m->is_joining;
 }
@@ -46,7 +46,7 @@ static struct ps_mirror *find_other_member(struct perseas *p, const struct ps_mi
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *other = &p->mirrors[i];
 
-		if (other == m || !is_member(other))
+		if (other == m || !is_roster_member(other))
 			continue;
 		if (has_session_with(other, daemon))
 			return other;

@@ -32,7 +32,7 @@ static uint64_t newest_record_length(struct perseas *p)
 }
 
 /* Ends the search for the newest record: the copy goes on with segments. */
-static void end_record_copy(struct perseas *p)
+static void end_newest_record_search(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
@@ -56,7 +56,7 @@ bool ps_newest_record_ask(struct perseas *p)
 	pthread_mutex_unlock(&p->lock);
 	if (length && ps_resync_ask_bytes(p, PS_REGION_LOG, offset, length, r->begun_seq))
 		return true;
-	end_record_copy(p);
+	end_newest_record_search(p);
 	return false;
 }
 
@@ -112,5 +112,5 @@ void ps_newest_record_send(struct perseas *p)
 	if (r->target->state == PERSEAS_MIRROR_RESYNCING && is_newest_record(p, r->reply->read))
 		post_newest_record(p, r->reply->read);
 	pthread_mutex_unlock(&p->lock);
-	end_record_copy(p);
+	end_newest_record_search(p);
 }

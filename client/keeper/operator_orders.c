@@ -19,14 +19,14 @@
 enum { SIZES_VERSION = 9 }; /* the first protocol version that has the sizes of rosters */
 
 /* Returns true if the id is all zero. */
-static bool is_no_id(const uint8_t *id)
+static bool is_zero_id(const uint8_t *id)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
 	return !memcmp(id, none, PS_ID_SIZE);
 }
 
-void ps_orders_take(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+void ps_orders_take_from_answer(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
 	memcpy(m->last_order_id, (*reply)->confirm->order->id.data, PS_ID_SIZE);
 	if (p->upkeep.orders.waiting_answer)
@@ -114,21 +114,21 @@ void ps_orders_carry_out(struct perseas *p)
 
 /* Returns the saved result of the order with this id, or NULL if it was never carried out, is the
  * last change, or was long ago. */
-static struct ps_order_result *find_result(struct perseas *p, const uint8_t *id)
+static struct ps_order_result *find_order_result(struct perseas *p, const uint8_t *id)
 {
 	for (unsigned i = 0; i < PS_ORDERS_SAVED; i++)
-		if (!is_no_id(id) && !memcmp(id, p->upkeep.orders.results[i].id, PS_ID_SIZE))
+		if (!is_zero_id(id) && !memcmp(id, p->upkeep.orders.results[i].id, PS_ID_SIZE))
 			return &p->upkeep.orders.results[i];
 	return NULL;
 }
 
-struct ps_order_result *ps_orders_result(struct perseas *p, const uint8_t *id)
+struct ps_order_result *ps_orders_find_or_make_result(struct perseas *p, const uint8_t *id)
 {
 	struct ps_orders *orders = &p->upkeep.orders;
-	struct ps_order_result *result = find_result(p, id);
+	struct ps_order_result *result = find_order_result(p, id);
 
 	ps_assert_admin(p);
-	assert(!is_no_id(id));
+	assert(!is_zero_id(id));
 	if (!result) {
 		result = &orders->results[orders->result_count++ % PS_ORDERS_SAVED];
 		memset(result, 0, sizeof(*result));
@@ -143,9 +143,9 @@ void ps_orders_save_result(struct perseas *p)
 	struct ps_order_result *end;
 
 	ps_assert_admin(p);
-	if (is_no_id(c->order_id))
+	if (is_zero_id(c->order_id))
 		return;
-	end = ps_orders_result(p, c->order_id);
+	end = ps_orders_find_or_make_result(p, c->order_id);
 	end->done = true;
 	end->code = c->result_code;
 	end->before = c->before;
@@ -165,9 +165,9 @@ static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size 
 bool ps_orders_fill_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
 {
 	struct ps_change *c = &p->upkeep.change;
-	struct ps_order_result *end = find_result(p, m->last_order_id);
+	struct ps_order_result *end = find_order_result(p, m->last_order_id);
 
-	if (!end && is_no_id(c->order_id))
+	if (!end && is_zero_id(c->order_id))
 		return false;
 	perseas__order_result__init(result);
 	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, end ? end->id : c->order_id };

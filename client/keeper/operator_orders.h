@@ -9,7 +9,7 @@
 
 /* Takes over the order in this mirror's answer, unless another order waits; then the mirror will
  * pass it on again. Only notes the order: the caller may be in the middle of other work. */
-void ps_orders_take(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply);
+void ps_orders_take_from_answer(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply);
 
 /* Tells the application, once, that this owner is asked to hand the store over. */
 void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handover);
@@ -20,7 +20,7 @@ void ps_orders_carry_out(struct perseas *p);
 
 /* Returns where the result of the order with this id is saved, and makes room for it if it has none
  * yet. */
-struct ps_order_result *ps_orders_result(struct perseas *p, const uint8_t *id);
+struct ps_order_result *ps_orders_find_or_make_result(struct perseas *p, const uint8_t *id);
 
 /* Saves the result of the finished change, if it was ordered, before the next change replaces it.
  * Mirrors that have not been told of the result still get it. */

@@ -29,8 +29,8 @@ bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
 	       !p->env->ops->answered(m->control);
 }
 
-bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     struct ps_pending_answer pending)
+bool ps_pending_send_request(struct perseas *p, struct ps_mirror *m,
+                             const Perseas__Request *request, struct ps_pending_answer pending)
 {
 	struct ps_error ignored;
 
@@ -45,7 +45,7 @@ bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Requ
 	return true;
 }
 
-unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take)
+unsigned ps_pending_count_for_handler(const struct ps_mirror *m, ps_answer_handler *take)
 {
 	unsigned count = 0;
 
@@ -54,8 +54,8 @@ unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take)
 	return count;
 }
 
-int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
-                    struct ps_error *error)
+int ps_pending_take_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
+                           struct ps_error *error)
 {
 	const struct ps_pending_answer pending = m->pending_answers.answers[0];
 	Perseas__Reply *reply;
@@ -65,7 +65,7 @@ int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	assert(m->pending_answers.answer_count);
 	rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
 	if (rc) {
-		ps_pending_drop(p, m, error);
+		ps_pending_drop_answers(p, m, error);
 		return rc;
 	}
 	m->pending_answers.answer_count--;
@@ -79,7 +79,7 @@ int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	return 0;
 }
 
-void ps_pending_take_all(struct perseas *p, uint64_t now)
+void ps_pending_take_all_answers(struct perseas *p, uint64_t now)
 {
 	struct ps_error ignored = { 0 };
 
@@ -91,11 +91,11 @@ void ps_pending_take_all(struct perseas *p, uint64_t now)
 		       (p->env->ops->answered(m->control) ||
 		        now >= ps_answer_extended_deadline(p, m,
 		                                           m->pending_answers.oldest_answer_by)))
-			ps_pending_take(p, m, m->pending_answers.oldest_answer_by, &ignored);
+			ps_pending_take_answer(p, m, m->pending_answers.oldest_answer_by, &ignored);
 	}
 }
 
-void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
+void ps_pending_drop_answers(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
 {
 	struct ps_pending_answer dropped[PS_PENDING_MAX];
 	const unsigned count = m->pending_answers.answer_count;
@@ -162,7 +162,7 @@ void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t s
 	question->id = pending.ticket;
 	question->deadline = ps_answer_deadline(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], request, pending))
+		if (set >> i & 1 && ps_pending_send_request(p, &p->mirrors[i], request, pending))
 			question->unanswered_mirrors |= (uint32_t)1 << i;
 }
 

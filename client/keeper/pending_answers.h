@@ -11,23 +11,23 @@
 
 /* Sends a request to mirror `m` without waiting. `pending` says which function takes the answer.
  * Returns false if the mirror cannot be asked now. */
-bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     struct ps_pending_answer pending);
+bool ps_pending_send_request(struct perseas *p, struct ps_mirror *m,
+                             const Perseas__Request *request, struct ps_pending_answer pending);
 
 /* Returns how many pending answers of mirror `m` the function `take` is to get. */
-unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take);
+unsigned ps_pending_count_for_handler(const struct ps_mirror *m, ps_answer_handler *take);
 
 /* Waits until until_ns for the oldest pending answer of mirror `m`, and gives it to its taker.
  * Returns 0, or an error code if the connection is over. Then all pending answers are dropped. */
-int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
-                    struct ps_error *error);
+int ps_pending_take_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
+                           struct ps_error *error);
 
 /* Gives the answers that have come, from all mirrors, to their takers. Ends the connection of a
  * mirror whose answer is overdue; the keeper notices that. */
-void ps_pending_take_all(struct perseas *p, uint64_t now);
+void ps_pending_take_all_answers(struct perseas *p, uint64_t now);
 
 /* Drops the pending answers of mirror `m` because its session ended with error `why`. */
-void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why);
+void ps_pending_drop_answers(struct perseas *p, struct ps_mirror *m, const struct ps_error *why);
 
 /* Returns true if mirror `m` has left a request unanswered for so long that nothing should wait
  * for it, nor ask it more. Its session ends when the request times out. Caller does not hold

@@ -31,7 +31,7 @@ static int await_bare_answer(struct perseas *p, struct ps_mirror *m, struct ps_e
 }
 
 /* Waits for a grant, and attaches or updates the data path with it. Returns 0 or an error code. */
-static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+static int await_grant_and_attach(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	int fds[PS_REGIONS_MAX], rc;
 	const Perseas__Grant *grant;
@@ -135,7 +135,7 @@ int ps_rejoin_make_image_beside(struct perseas *p, struct ps_mirror *m, struct p
 {
 	int rc = ps_rejoin_ask_to_make_image_beside(p, m, error);
 
-	return rc ? rc : await_grant(p, m, error);
+	return rc ? rc : await_grant_and_attach(p, m, error);
 }
 
 bool ps_rejoin_has_unpublished(const struct perseas *p)
@@ -165,5 +165,5 @@ int ps_rejoin_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_
 	if (!ps_rejoin_has_unpublished(p))
 		return 0;
 	rc = ps_rejoin_ask_to_add_unpublished(p, m, error);
-	return rc ? rc : await_grant(p, m, error);
+	return rc ? rc : await_grant_and_attach(p, m, error);
 }

@@ -155,7 +155,7 @@ static bool can_claim_any_fenced(struct perseas *p)
 			continue;
 		any |= !m->probe.code;
 		if (m->probe.code == PERSEAS_ENOSTORE)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->probe.error.text);
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_DOWN, m->probe.error.text);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return any;
@@ -190,7 +190,7 @@ static bool would_open_succeed(const struct perseas *p, uint32_t set)
 }
 
 /* Returns true if this owner should give up the claims that it has, to claim its mirrors again. */
-static bool has_reason_to_renew(struct perseas *p)
+static bool has_reason_to_renew_claims(struct perseas *p)
 {
 	const bool any = can_claim_any_fenced(p);
 
@@ -217,14 +217,14 @@ static int probe_before_renewal(struct perseas *p)
 	p->upkeep.renewal.highest_epoch = p->epoch;
 	ask_status(p, fenced_voting_mirrors(p));
 	rc = judge_other_owners(p, fenced_voting_mirrors(p));
-	if (!rc && !has_reason_to_renew(p))
+	if (!rc && !has_reason_to_renew_claims(p))
 		rc = PS_AGAIN;
 	if (rc)
 		return rc;
 	ask_status(p, unclaimed & ~fenced_voting_mirrors(p));
 	rc = judge_other_owners(p, unclaimed);
 	ps_judge_images(p, unclaimed);
-	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
+	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidate_set) ? rc : PS_AGAIN;
 }
 
 /* --- the attempt --- */
@@ -257,7 +257,8 @@ static void give_claims_up(struct perseas *p)
 		if (m->is_active)
 			ps_mirror_break_link(p, m, PS_LINK_BROKEN, "its claim is being renewed");
 		else if (m->has_vote && m->state != PERSEAS_MIRROR_DOWN)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, "its claim is being renewed");
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_DOWN,
+			                        "its claim is being renewed");
 	}
 	pthread_mutex_unlock(&p->lock);
 	ps_demand_pause(p);
@@ -274,8 +275,10 @@ static void handle_refused_claim(struct perseas *p, struct ps_mirror *m)
 
 	ps_mirror_disconnect(p, m);
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_move(p, m, f->code == PERSEAS_EBUSY ? PERSEAS_MIRROR_FENCED : PERSEAS_MIRROR_DOWN,
-	               f->error.text);
+	ps_mirror_move_to_state(p, m,
+	                        f->code == PERSEAS_EBUSY ? PERSEAS_MIRROR_FENCED
+	                                                 : PERSEAS_MIRROR_DOWN,
+	                        f->error.text);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -302,7 +305,8 @@ static int claim_voters(struct perseas *p)
 {
 	struct ps_round round;
 
-	ps_claims_send(p, voting_mirrors(p) & ps_probe_sets(p).told, ANSWER_TIMEOUT, &round);
+	ps_claims_send(p, voting_mirrors(p) & ps_probe_sets(p).showed_image_set, ANSWER_TIMEOUT,
+	               &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -350,17 +354,17 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 
 static int confirm_counted_claims(struct perseas *p)
 {
-	return ps_claims_find_lost(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
+	return ps_claims_find_lost(p, ps_probe_sets(p).counted_set) ? PS_AGAIN : 0;
 }
 
 static int adopt_own_memory(struct perseas *p, const struct ps_image_position *chosen)
 {
-	const uint32_t counted = ps_probe_sets(p).counts;
+	const uint32_t counted = ps_probe_sets(p).counted_set;
 	uint32_t good;
 
 	assert(p->commit.seq == chosen->seq);
 	ps_renew_adopt(p, counted);
-	good = ps_probe_sets(p).adopted;
+	good = ps_probe_sets(p).adopted_set;
 	return ps_quorum_is_w(p, good) && ps_roster_record_adopted(p, counted, good) ? 0 : PS_AGAIN;
 }
 
@@ -377,13 +381,13 @@ static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 	ps_assert_locked(p);
 	assert(!m->probe.is_adopted || m->probe.is_claimed);
 	if (m->probe.is_adopted) {
-		ps_mirror_set_position(m, m->probe.position.valid_slot, p->commit.seq);
-		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+		ps_mirror_note_position(m, m->probe.position.valid_slot, p->commit.seq);
+		ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;
 	}
 	ps_link_end(p, m);
 	if (m->probe.is_claimed)
-		ps_mirror_move(
+		ps_mirror_move_to_state(
 			p, m, PERSEAS_MIRROR_STALE,
 			"it waits to be brought up to date since the owner's claim was renewed");
 	m->retry.next_try_at = m->retry.delay_ns = 0;
@@ -431,8 +435,8 @@ static void mark_owner_superseded(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->has_vote && p->is_renewing && m->state != PERSEAS_MIRROR_FENCED)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
-			               "another owner has claimed the store");
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_FENCED,
+			                        "another owner has claimed the store");
 	}
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
@@ -449,7 +453,7 @@ void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_reverted_note(p, m, at);
+	ps_reverted_note_evidence(p, m, at);
 	pthread_mutex_unlock(&p->lock);
 	mark_owner_superseded(p);
 }

@@ -57,7 +57,7 @@ static int send_missed_transactions(struct perseas *p, struct ps_mirror *m)
 	struct ps_image_position *at = &m->probe.position;
 
 	while (at->seq < p->commit.seq) {
-		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
+		const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
 		struct ps_chain chain = { entry->writes,
 			                  entry->write_count,
 			                  1,
@@ -83,7 +83,7 @@ static int read_from_other(struct perseas *p, const struct ps_mirror *m,
 		struct ps_mirror *from = &p->mirrors[i];
 
 		if (from != m && from->probe.is_claimed && from->link && is_own_history(p, from) &&
-		    from->probe.position.seq >= segment->unmapped_seq &&
+		    from->probe.position.seq >= segment->last_unmap_seq &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
 		                    ps_ring_bounce_buffer(&p->commit.ring), length))
 			return 0;
@@ -113,7 +113,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
 		done += length;
-		p->upkeep.resync.done += length;
+		p->upkeep.resync.sent_bytes += length;
 		/* The other mirrors must not take this owner for dead during the copy. */
 		ps_heartbeat_step(p, ps_now(p));
 	}
@@ -127,7 +127,7 @@ static int send_memory(struct perseas *p, struct ps_mirror *m)
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
-		p->upkeep.resync.total += p->segments[i].born ? p->segments[i].size : 0;
+		p->upkeep.resync.total_bytes += p->segments[i].born ? p->segments[i].size : 0;
 	ps_tx_observe_begin(p);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].born)
@@ -171,12 +171,12 @@ static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_
 		rc = ps_rejoin_finish(p, m, error);
 	if (rc)
 		note_broken_copy(p, m, error);
-	p->upkeep.resync.done = p->upkeep.resync.total = 0;
+	p->upkeep.resync.sent_bytes = p->upkeep.resync.total_bytes = 0;
 	return rc;
 }
 
 /* Returns true if the mirror waits for the end of the pause after a copy that broke. */
-static bool is_pausing(struct perseas *p, const struct ps_mirror *m)
+static bool is_pausing_after_broken_copy(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->broken_copies.count && ps_broken_copy_retry_at(p, m) > ps_now(p);
 }
@@ -199,7 +199,7 @@ static int adopt_on_mirror(struct perseas *p, struct ps_mirror *m, enum effort e
 		rc = ps_rejoin_add_unpublished(p, m, &error);
 	if (error.code) {
 		pthread_mutex_lock(&p->lock);
-		ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		pthread_mutex_unlock(&p->lock);
 	}
 	return rc;
@@ -214,9 +214,9 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 			if (!(counted >> i & 1) || m->probe.is_adopted ||
 			    find_effort(p, m) != effort)
 				continue;
-			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted))
+			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted_set))
 				return;
-			if (effort == NEEDS_COPY && is_pausing(p, m))
+			if (effort == NEEDS_COPY && is_pausing_after_broken_copy(p, m))
 				continue;
 			m->probe.is_adopted = !adopt_on_mirror(p, m, effort);
 		}

@@ -44,7 +44,7 @@ __attribute__((format(printf, 3, 4))) static void end_repair(struct perseas *p, 
                                                              const char *format, ...)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	struct ps_order_result *result = ps_orders_result(p, r->order_id);
+	struct ps_order_result *result = ps_orders_find_or_make_result(p, r->order_id);
 	va_list args;
 
 	va_start(args, format);
@@ -64,19 +64,20 @@ static bool has_unmapped_segments(const struct perseas *p)
 	return false;
 }
 
-static void end_well(struct perseas *p)
+static void end_repair_successfully(struct perseas *p)
 {
 	const struct ps_repair *r = &p->upkeep.repair;
 	char done[80] = "no mirror differs from the owner", unsettled[80] = "";
 
-	if (r->wrong_count)
+	if (r->wrong_granule_count)
 		ps_text_format(done, sizeof(done),
 		               "repaired %" PRIu64 " piece%s of 64 KiB on %u mirror%s",
-		               r->wrong_count, r->wrong_count == 1 ? "" : "s", r->repaired_count,
-		               r->repaired_count == 1 ? "" : "s");
-	if (r->unsettled_count)
+		               r->wrong_granule_count, r->wrong_granule_count == 1 ? "" : "s",
+		               r->repaired_mirror_count, r->repaired_mirror_count == 1 ? "" : "s");
+	if (r->unsettled_granule_count)
 		ps_text_format(unsettled, sizeof(unsettled),
-		               "; changing too often to be compared: %" PRIu64, r->unsettled_count);
+		               "; changing too often to be compared: %" PRIu64,
+		               r->unsettled_granule_count);
 	end_repair(p, 0, "%s%s%s", done, unsettled,
 	           has_unmapped_segments(p)
 	                   ? "; the owner has not mapped all segments, and compared the others"
@@ -95,7 +96,7 @@ static bool end_if_segments_changed(struct perseas *p)
 }
 
 /* Ends the repair if the set is not W mirrors. Returns true if it ended. */
-static bool end_without_w(struct perseas *p, uint32_t set)
+static bool end_repair_without_w(struct perseas *p, uint32_t set)
 {
 	if (ps_quorum_is_w(p, set))
 		return false;
@@ -112,7 +113,7 @@ static void take_digests(struct perseas *p, struct ps_mirror *m,
                          const struct ps_error *why)
 {
 	struct ps_repair *r = pending->arg;
-	const unsigned count = (unsigned)((r->length + PS_GRANULE - 1) / PS_GRANULE);
+	const unsigned count = (unsigned)((r->piece_bytes + PS_GRANULE - 1) / PS_GRANULE);
 	const Perseas__DigestReply *theirs;
 
 	(void)why;
@@ -152,8 +153,8 @@ static uint32_t comparable_mirrors(struct perseas *p, uint64_t *seq)
 }
 
 /* Asks the mirrors of `set` for digests of the piece, with a key that is drawn now. */
-static void send_question(struct perseas *p, const struct ps_segment *segment, uint32_t set,
-                          uint8_t *key)
+static void ask_for_piece_digests(struct perseas *p, const struct ps_segment *segment, uint32_t set,
+                                  uint8_t *key)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	const struct ps_pending_answer pending = { take_digests, r, ++p->upkeep.last_question_id };
@@ -163,13 +164,13 @@ static void send_question(struct perseas *p, const struct ps_segment *segment, u
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
 	ask.offset = r->offset;
-	ask.length = r->length;
+	ask.length = r->piece_bytes;
 	ask.key = (ProtobufCBinaryData){ PS_DIGEST_KEY, key };
 	r->question_id = pending.ticket;
 	r->asked_mirrors = r->answering_mirrors = 0;
 	memset(r->agreeing_mirrors, 0, sizeof(r->agreeing_mirrors));
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], &request, pending))
+		if (set >> i & 1 && ps_pending_send_request(p, &p->mirrors[i], &request, pending))
 			r->asked_mirrors |= (uint32_t)1 << i;
 }
 
@@ -182,12 +183,12 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 	uint8_t key[PS_DIGEST_KEY];
 	bool computed;
 
-	if (end_without_w(p, set) || r->seq < segment->born)
+	if (end_repair_without_w(p, set) || r->seq < segment->born)
 		return;
-	r->length = length;
-	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
+	r->piece_bytes = length;
+	r->next_piece_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
 	p->env->ops->random(p->env, key, sizeof(key));
-	send_question(p, segment, set, key);
+	ask_for_piece_digests(p, segment, set, key);
 	ps_tx_observe_begin(p);
 	computed = ps_digest_committed(p, segment, r->offset, length, key, r->digests);
 	ps_tx_observe_end(p);
@@ -197,12 +198,12 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 
 /* Asks about the next piece, unless it must wait, or ends the comparison. A copy that is under way
  * uses the buffer that the digests need. */
-static void ask_next(struct perseas *p)
+static void ask_about_next_piece(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	const struct ps_segment *segment = ps_next_mapped(p, &r->segment, &r->offset);
-	struct ps_order_result *result = ps_orders_result(p, r->order_id);
-	uint64_t length = (uint64_t)r->granules * PS_GRANULE;
+	const struct ps_segment *segment = ps_next_mapped_segment(p, &r->segment_id, &r->offset);
+	struct ps_order_result *result = ps_orders_find_or_make_result(p, r->order_id);
+	uint64_t length = (uint64_t)r->max_granules * PS_GRANULE;
 
 	if (!segment) {
 		r->state = PS_REPAIR_SENDING;
@@ -213,7 +214,7 @@ static void ask_next(struct perseas *p)
 	ps_text_format(result->text, sizeof(result->text),
 	               "compares its memory with its mirrors: segment '%s', %" PRIu64 "%%",
 	               segment->name, r->offset / (segment->size / 100 + 1));
-	if (!p->upkeep.resync.target && ps_now(p) >= r->next_at &&
+	if (!p->upkeep.resync.target && ps_now(p) >= r->next_piece_at &&
 	    ps_demand_request(p, segment, r->offset, length))
 		ask_about_piece(p, segment, length);
 }
@@ -226,11 +227,12 @@ static uint64_t settled_length(struct perseas *p)
 	uint64_t at = 0;
 
 	pthread_mutex_lock(&p->lock);
-	while (at < r->length &&
-	       ps_change_map_last_seq(p, r->segment, (r->offset + at) >> PS_CHANGE_SHIFT) <= r->seq)
+	while (at < r->piece_bytes &&
+	       ps_change_map_last_seq(p, r->segment_id, (r->offset + at) >> PS_CHANGE_SHIFT) <=
+	               r->seq)
 		at += PS_GRANULE;
 	pthread_mutex_unlock(&p->lock);
-	return at < r->length ? at : r->length;
+	return at < r->piece_bytes ? at : r->piece_bytes;
 }
 
 /* Notes at which mirrors a granule of the piece is wrong. Ends the repair if W mirrors do not
@@ -259,63 +261,64 @@ static void judge_granule(struct perseas *p, const struct ps_segment *segment, u
 	}
 	for (unsigned k = 0; k < p->mirror_count && noted; k++)
 		noted = !(wrong >> k & 1) || !ps_due_add_wrong(p, &p->mirrors[k], segment, offset);
-	r->wrong_count++;
+	r->wrong_granule_count++;
 	if (!noted)
 		end_repair(p, PERSEAS_ENOMEM, "the owner has no memory to repair its mirrors");
 }
 
 /* Moves on behind the first `settled` bytes of the piece. A granule that changes is compared again,
  * alone, because that takes the least time. */
-static void move_on(struct ps_repair *r, uint64_t settled)
+static void move_to_next_piece(struct ps_repair *r, uint64_t settled)
 {
-	if (settled == r->length)
-		r->granules = r->granules < PS_DIGESTS_MAX / 4 ? 4 * r->granules : PS_DIGESTS_MAX;
+	if (settled == r->piece_bytes)
+		r->max_granules = r->max_granules < PS_DIGESTS_MAX / 4 ? 4 * r->max_granules
+		                                                       : PS_DIGESTS_MAX;
 	else
-		r->granules = 1;
-	r->tries = settled ? 0 : r->tries + 1;
-	if (r->tries == TRIES) {
-		r->unsettled_count++;
-		r->tries = 0;
+		r->max_granules = 1;
+	r->try_count = settled ? 0 : r->try_count + 1;
+	if (r->try_count == TRIES) {
+		r->unsettled_granule_count++;
+		r->try_count = 0;
 		settled = PS_GRANULE;
 	}
 	r->offset += settled;
-	r->length = 0;
+	r->piece_bytes = 0;
 }
 
 /* Judges the part of the piece that did not change until all answers had come. */
 static void judge_piece(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	const struct ps_segment *segment = ps_segment_by_id(p, r->segment);
+	const struct ps_segment *segment = ps_segment_by_id(p, r->segment_id);
 	const uint64_t settled = settled_length(p);
 
-	if (end_without_w(p, r->answering_mirrors))
+	if (end_repair_without_w(p, r->answering_mirrors))
 		return;
 	for (unsigned i = 0; i * (uint64_t)PS_GRANULE < settled; i++) {
 		judge_granule(p, segment, i);
 		if (r->state != PS_REPAIR_COMPARING)
 			return;
 	}
-	move_on(r, settled);
+	move_to_next_piece(r, settled);
 }
 
 static void step_comparing(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 
-	if (end_if_segments_changed(p) || (r->length && r->asked_mirrors))
+	if (end_if_segments_changed(p) || (r->piece_bytes && r->asked_mirrors))
 		return;
-	if (r->length)
+	if (r->piece_bytes)
 		judge_piece(p);
 	if (r->state == PS_REPAIR_COMPARING)
-		ask_next(p);
+		ask_about_next_piece(p);
 }
 
 /* --- sending --- */
 
 /* Breaks the link of mirror `m`, if it has one. Ends the repair instead if W others do not hold the
  * store then, so that the image may not be overwritten (I8). */
-static void take_out(struct perseas *p, struct ps_mirror *m)
+static void break_link_of_wrong_mirror(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	bool enough;
@@ -336,7 +339,7 @@ static void take_out(struct perseas *p, struct ps_mirror *m)
 	}
 	r->target = m;
 	r->leave_at = ps_now(p) + PATIENCE;
-	ps_text_format(ps_orders_result(p, r->order_id)->text,
+	ps_text_format(ps_orders_find_or_make_result(p, r->order_id)->text,
 	               sizeof(((struct ps_order_result *)0)->text), "repairs %s", m->address.text);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
@@ -357,7 +360,7 @@ static void step_sending(struct perseas *p)
 	struct ps_mirror *m = r->target;
 
 	if (m && m->state == PERSEAS_MIRROR_LIVE) {
-		r->repaired_count += !ps_due_has_repairs(m);
+		r->repaired_mirror_count += !ps_due_has_repairs(m);
 		r->target = m = NULL;
 	}
 	if (m && p->upkeep.resync.target)
@@ -371,9 +374,9 @@ static void step_sending(struct perseas *p)
 	}
 	m = next_wrong_mirror(p);
 	if (m)
-		take_out(p, m);
+		break_link_of_wrong_mirror(p, m);
 	else
-		end_well(p);
+		end_repair_successfully(p);
 }
 
 /* --- steps --- */
@@ -388,8 +391,8 @@ void ps_repair_begin(struct perseas *p, const uint8_t *order_id)
 	r->state = PS_REPAIR_COMPARING;
 	memcpy(r->order_id, order_id, PS_ID_SIZE);
 	r->publish_generation = p->upkeep.publish_generation;
-	r->granules = PS_DIGESTS_MAX;
-	(void)ps_orders_result(p, order_id);
+	r->max_granules = PS_DIGESTS_MAX;
+	(void)ps_orders_find_or_make_result(p, order_id);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 		const struct ps_whole_reason *reason = m->state == PERSEAS_MIRROR_LIVE
@@ -414,11 +417,12 @@ void ps_repair_step(struct perseas *p)
 		step_sending(p);
 }
 
-uint64_t ps_repair_due(const struct perseas *p, uint64_t now)
+uint64_t ps_repair_due_at(const struct perseas *p, uint64_t now)
 {
 	const struct ps_repair *r = &p->upkeep.repair;
 
 	/* Answers, and memory that arrives, wake the keeper. */
-	return r->state == PS_REPAIR_COMPARING && !r->length && r->next_at > now ? r->next_at
-	                                                                         : PS_NEVER;
+	return r->state == PS_REPAIR_COMPARING && !r->piece_bytes && r->next_piece_at > now
+	               ? r->next_piece_at
+	               : PS_NEVER;
 }

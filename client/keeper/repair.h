@@ -24,6 +24,6 @@ void ps_repair_begin(struct perseas *p, const uint8_t *order_id);
 void ps_repair_step(struct perseas *p);
 
 /* Returns when the repair next needs attention if nothing arrives, or PS_NEVER. */
-uint64_t ps_repair_due(const struct perseas *p, uint64_t now);
+uint64_t ps_repair_due_at(const struct perseas *p, uint64_t now);
 
 #endif

@@ -132,10 +132,10 @@ static const char *describe_copy(const struct ps_resync *r, char *text, size_t s
 		[PS_DUE_REPAIR] = "repaired",
 	};
 
-	const char *whole = r->whole ? r->whole->text : NULL;
+	const char *whole = r->whole_reason ? r->whole_reason->text : NULL;
 
-	ps_text_format(text, size, "being %s: %s%s%s", what[r->base], r->why, whole ? ", and " : "",
-	               whole ? whole : "");
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->why,
+	               whole ? ", and " : "", whole ? whole : "");
 	return text;
 }
 
@@ -154,27 +154,27 @@ void ps_resync_begin_copying(struct perseas *p)
 	r->begun_seq = p->commit.seq;
 	if (!r->has_new_id && slot)
 		ps_mirror_forget_unarrived_slots(p, m, slot->epoch);
-	r->was_counted = !r->has_new_id && was_adopted(p, m, claim);
+	r->image_already_counted = !r->has_new_id && was_adopted(p, m, claim);
 	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable_seq(p);
-	ps_mirror_set_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
+	ps_mirror_note_position(m, r->is_in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_note_begin(p, m);
 	ps_resync_progress_begin(p);
-	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, describe_copy(r, why, sizeof(why)));
+	ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_RESYNCING, describe_copy(r, why, sizeof(why)));
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
 }
 
 /* --- chunks --- */
 
-/* Moves r->segment and r->offset on to the next part that the mirror must be sent. Returns its
+/* Moves r->segment_id and r->offset on to the next part that the mirror must be sent. Returns its
  * segment, or NULL if no part is left. */
 static struct ps_segment *next_segment(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
-		struct ps_segment *s = ps_segment_by_id(p, r->segment);
+	for (; r->segment_id < PS_SEGMENTS_MAX; r->segment_id++, r->offset = 0) {
+		struct ps_segment *s = ps_segment_by_id(p, r->segment_id);
 
 		if (!s || !s->born || s->born > r->begun_seq)
 			continue;
@@ -228,25 +228,27 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	if (ps_mirror_post_bulk(p, m, &chain))
 		return;
 	r->has_posted = true;
-	r->sent_segment = r->segment;
+	r->sent_segment = r->segment_id;
 	r->sent_from = r->offset;
 	r->offset += length;
 	r->sent_end = length ? r->offset : 0;
 	ps_resync_progress_add(p, length);
 	r->needed_seq = p->commit.seq;
-	r->next_at = ps_now(p) + COMMIT_TURN_NS;
+	r->next_chunk_at = ps_now(p) + COMMIT_TURN_NS;
 	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > COMMIT_TURN_NS)
-		r->next_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
+		r->next_chunk_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
 }
 
 static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *segment)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return segment ? ps_due_part_end(r->target, segment, r->offset, r->chunk) - r->offset : 0;
+	return segment ? ps_due_part_end(r->target, segment, r->offset, r->max_chunk_bytes) -
+	                         r->offset
+	               : 0;
 }
 
-void ps_resync_break(struct perseas *p, const char *why)
+void ps_resync_break_link(struct perseas *p, const char *why)
 {
 	struct ps_mirror *m = p->upkeep.resync.target;
 
@@ -261,7 +263,7 @@ void ps_resync_restart(struct perseas *p, const char *why)
 {
 	ps_assert_admin(p);
 	if (p->upkeep.resync.state >= PS_RESYNC_COPYING)
-		ps_resync_break(p, why);
+		ps_resync_break_link(p, why);
 }
 
 static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
@@ -309,10 +311,11 @@ static void ask_for_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	r->unmapped_seq = segment->unmapped_seq;
+	r->last_unmap_seq = segment->last_unmap_seq;
 	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
-	                         chunk_length(p, segment), segment->unmapped_seq))
-		ps_resync_break(p, "no other mirror could be read for what is not mapped here");
+	                         chunk_length(p, segment), segment->last_unmap_seq))
+		ps_resync_break_link(p,
+		                     "no other mirror could be read for what is not mapped here");
 }
 
 /* Asks the next mirror for the bytes, after one did not give them. */
@@ -330,7 +333,7 @@ static bool step_reading(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	if (!ps_question_is_over(p, &r->question))
 		return false;
 	if (!r->question.granting_mirrors || r->question.reply->read->bytes.len != r->read_length) {
@@ -347,9 +350,9 @@ static bool step_reading(struct perseas *p)
 /* Returns true if the segment was not mapped since its bytes were read from another mirror.
  * Otherwise transactions that the mirror already has may have changed it, and the bytes are
  * outdated. */
-static bool is_still_unmapped(const struct perseas *p, const struct ps_segment *segment)
+static bool stayed_unmapped_since_read(const struct perseas *p, const struct ps_segment *segment)
 {
-	return !segment->base && segment->unmapped_seq == p->upkeep.resync.unmapped_seq;
+	return !segment->base && segment->last_unmap_seq == p->upkeep.resync.last_unmap_seq;
 }
 
 /* Sends the bytes that were read from another mirror while this owner's claim stood. */
@@ -358,7 +361,7 @@ static void copy_read_chunk(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
 
-	if (is_still_unmapped(p, segment))
+	if (stayed_unmapped_since_read(p, segment))
 		copy_chunk(p, segment);
 	r->asked_mirrors = 0;
 	ps_question_forget(&r->question);
@@ -371,7 +374,7 @@ static bool step_vouching(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	if (!ps_question_is_over(p, &r->question))
 		return false;
 	if (!r->question.granting_mirrors)
@@ -416,25 +419,25 @@ static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 		              : CHUNK_READY;
 	if (now != CHUNK_BROKEN && !m->completions_until_chunk)
 		complete_chunk(p);
-	p->upkeep.resync.all_posted = last && now == CHUNK_WAITS;
-	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
+	p->upkeep.resync.is_all_posted = last && now == CHUNK_WAITS;
+	p->upkeep.resync.max_chunk_bytes = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
 	pthread_mutex_unlock(&p->lock);
 	return now;
 }
 
 /* Finds some more of what must be sent. Commits wait for microseconds meanwhile. */
-static void compare_some(struct perseas *p)
+static void find_more_due_granules(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&p->lock);
 	if (r->target->state == PERSEAS_MIRROR_RESYNCING)
-		r->compared = !ps_due_add_changed(p, r->target, &bytes);
-	r->total += bytes;
+		r->is_comparison_done = !ps_due_add_changed(p, r->target, &bytes);
+	r->total_bytes += bytes;
 	pthread_mutex_unlock(&p->lock);
-	if (!r->compared)
-		r->next_at = ps_now(p) + COMMIT_TURN_NS;
+	if (!r->is_comparison_done)
+		r->next_chunk_at = ps_now(p) + COMMIT_TURN_NS;
 }
 
 static bool step_copying(struct perseas *p)
@@ -443,25 +446,25 @@ static bool step_copying(struct perseas *p)
 	const struct ps_segment *segment;
 	bool last;
 
-	if (!r->compared) {
-		if (ps_now(p) < r->next_at)
+	if (!r->is_comparison_done) {
+		if (ps_now(p) < r->next_chunk_at)
 			return false;
-		compare_some(p);
-		return r->compared;
+		find_more_due_granules(p);
+		return r->is_comparison_done;
 	}
 	segment = next_segment(p);
 	last = !segment && r->has_posted;
-	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_at)
+	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_chunk_at)
 		return false;
 	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
 		return true;
 	/* Memory that must be fetched first cannot be touched under the lock. */
-	r->fetching = segment && segment->base &&
-	              !ps_demand_request(p, segment, r->offset, chunk_length(p, segment));
+	r->is_fetching_chunk = segment && segment->base &&
+	                       !ps_demand_request(p, segment, r->offset, chunk_length(p, segment));
 	if (!last) {
 		if (segment && !segment->base)
 			ask_for_chunk(p, segment);
-		else if (r->fetching)
+		else if (r->is_fetching_chunk)
 			return false;
 		else
 			copy_chunk(p, segment);
@@ -542,7 +545,7 @@ uint64_t ps_resync_due_at(const struct perseas *p)
 	case PS_RESYNC_COMPARING:
 		/* Memory that arrives wakes the keeper. */
 		if (!r->read_length)
-			return r->fetching ? PS_NEVER : r->next_at;
+			return r->is_fetching_chunk ? PS_NEVER : r->next_chunk_at;
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_MAKING_ROOM:
 	case PS_RESYNC_ADDING:
@@ -551,9 +554,10 @@ uint64_t ps_resync_due_at(const struct perseas *p)
 		return r->target->attaching.deadline;
 	case PS_RESYNC_COPYING:
 		/* Completions wake the keeper, and so does memory that arrives. */
-		return r->target->completions_until_chunk || r->all_posted || r->fetching
+		return r->target->completions_until_chunk || r->is_all_posted ||
+		                       r->is_fetching_chunk
 		               ? PS_NEVER
-		               : r->next_at;
+		               : r->next_chunk_at;
 	default:
 		return r->question.deadline;
 	}

@@ -45,15 +45,15 @@ extern const struct ps_states ps_resync_states;
 
 /* Begins a whole copy to mirror `m`. Its session is PREPARING, and no copy is in progress.
  * m->session.claim_reply is the granted claim, with the link attached, or NULL if the mirror has no
- * image. `anew`: the old image does not count, so the mirror gets a new image id (I9). `why`, up to
- * a semicolon, becomes the mirror's trouble. Returns 0, or an error code; then the caller
- * disconnects the mirror. */
-int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const char *why,
+ * image. `with_new_id`: the old image does not count, so the mirror gets a new image id (I9).
+ * `why`, up to a semicolon, becomes the mirror's trouble. Returns 0, or an error code; then the
+ * caller disconnects the mirror. */
+int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool with_new_id, const char *why,
                     struct ps_error *error);
 
 /* Prepares the mirror as far as possible without waiting. Returns 1 if it is RESYNCING now, 0 if
  * not yet, or an error code; then the caller disconnects the mirror. */
-int ps_resync_prepare(struct perseas *p, struct ps_error *error);
+int ps_resync_continue_preparing(struct perseas *p, struct ps_error *error);
 
 /* Continues the copy as far as possible without waiting. */
 void ps_resync_step(struct perseas *p);

@@ -57,12 +57,12 @@ void ps_resync_begin_comparing(struct perseas *p)
 	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->why);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_move(p, r->target, PERSEAS_MIRROR_STALE, why);
+	ps_mirror_move_to_state(p, r->target, PERSEAS_MIRROR_STALE, why);
 	pthread_mutex_unlock(&p->lock);
 	ps_resync_move(p, PS_RESYNC_COMPARING);
 }
 
-const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_t *offset)
+const struct ps_segment *ps_next_mapped_segment(struct perseas *p, uint32_t *id, uint64_t *offset)
 {
 	for (; *id < PS_SEGMENTS_MAX; ++*id, *offset = 0) {
 		const struct ps_segment *s = ps_segment_by_id(p, *id);
@@ -115,8 +115,8 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	const uint64_t length = digest_piece_length(p, segment), rate = p->options.resync_rate;
 	int rc;
 
-	r->fetching = !ps_demand_request(p, segment, r->offset, length);
-	if (r->fetching || ps_now(p) < r->next_at)
+	r->is_fetching_chunk = !ps_demand_request(p, segment, r->offset, length);
+	if (r->is_fetching_chunk || ps_now(p) < r->next_chunk_at)
 		return 0;
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
@@ -124,7 +124,7 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	ask.length = r->read_length = length;
 	ask.key = (ProtobufCBinaryData){ sizeof(r->digest_key), r->digest_key };
 	r->answer_by = ps_answer_deadline(p);
-	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
+	r->next_chunk_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
 	rc = p->env->ops->send(r->target->control, &request, error);
 	if (!rc && !ps_digest_committed(p, segment, r->offset, length, r->digest_key, r->digests))
 		rc = ps_error_set(error, PERSEAS_ENOMEM, "no memory to compare it");
@@ -159,9 +159,9 @@ static int compare_digests(struct perseas *p, const struct ps_segment *segment,
 /* Ends the comparison. Returns 1. */
 static int end_comparing(struct ps_resync *r)
 {
-	r->segment = 0;
+	r->segment_id = 0;
 	r->offset = r->read_length = 0;
-	r->next_at = 0;
+	r->next_chunk_at = 0;
 	return 1;
 }
 
@@ -172,15 +172,15 @@ static int make_everything_due(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = r->target->session.claim_reply->claim;
 
-	r->base = PS_DUE_ALL;
-	r->whole = &refused;
+	r->due_base = PS_DUE_ALL;
+	r->whole_reason = &refused;
 	if (ps_due_make_set(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return end_comparing(r);
 }
 
-int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
+int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment;
@@ -189,7 +189,7 @@ int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
 
 	ps_assert_admin(p);
 	if (!r->read_length) {
-		segment = ps_next_mapped(p, &r->segment, &r->offset);
+		segment = ps_next_mapped_segment(p, &r->segment_id, &r->offset);
 		return segment ? ask_for_digests(p, segment, error) : end_comparing(r);
 	}
 	rc = ps_resync_take_answer(p, &reply, NULL, error);
@@ -198,7 +198,7 @@ int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
 	if (rc < 0)
 		return make_everything_due(p, error);
 	/* The segment may have been unmapped since its digests were computed, and is the same. */
-	segment = ps_segment_by_id(p, r->segment);
+	segment = ps_segment_by_id(p, r->segment_id);
 	rc = compare_digests(p, segment, &reply->digest->digests, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc;

@@ -21,7 +21,7 @@
  * the mirror's id. */
 static bool needs_confirmation(const struct perseas *p)
 {
-	return !p->upkeep.resync.was_counted && !p->upkeep.resync.is_claim_confirmed &&
+	return !p->upkeep.resync.image_already_counted && !p->upkeep.resync.is_claim_confirmed &&
 	       ps_resync_is_settled_member(p);
 }
 
@@ -42,7 +42,7 @@ static bool ask_finish(struct perseas *p)
 	}
 	/* Too many answers of the mirror are pending: they arrive, or its session ends. */
 	ps_question_forget(&r->question);
-	r->next_at = ps_now(p) + RETRY_LATER;
+	r->next_chunk_at = ps_now(p) + RETRY_LATER;
 	if (r->state != PS_RESYNC_COPYING)
 		ps_resync_move(p, PS_RESYNC_COPYING);
 	return false;
@@ -55,7 +55,7 @@ bool ps_resync_ask_to_count(struct perseas *p)
 	if (!needs_confirmation(p))
 		return ask_finish(p);
 	if (ps_pending_is_any_full(p, ps_resync_other_mirrors(p))) {
-		r->next_at = ps_now(p) + RETRY_LATER;
+		r->next_chunk_at = ps_now(p) + RETRY_LATER;
 		return false;
 	}
 	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
@@ -67,14 +67,14 @@ bool ps_resync_step_confirming(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
 		r->is_claim_confirmed = true;
 		return ask_finish(p);
 	}
 	if (!ps_question_is_over(p, &r->question))
 		return false;
-	ps_resync_break(p, "too few other mirrors confirmed this owner's claim");
+	ps_resync_break_link(p, "too few other mirrors confirmed this owner's claim");
 	return true;
 }
 
@@ -83,17 +83,17 @@ bool ps_resync_step_finishing(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->target;
 
-	ps_pending_take_all(p, ps_now(p));
+	ps_pending_take_all_answers(p, ps_now(p));
 	if (r->question.unanswered_mirrors)
 		return false;
 	if (!r->question.granting_mirrors) {
-		ps_resync_break(p, r->question.error.text);
+		ps_resync_break_link(p, r->question.error.text);
 		return true;
 	}
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING) {
 		p->commit.stat.resyncs++;
-		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+		ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LIVE, "");
 		ps_end_doubt_if_durable(p);
 	}
 	pthread_mutex_unlock(&p->lock);

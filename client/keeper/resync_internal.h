@@ -11,7 +11,7 @@
 void ps_resync_end_copy(struct perseas *p);
 
 /* Breaks the mirror's link, which ends the copy. */
-void ps_resync_break(struct perseas *p, const char *why);
+void ps_resync_break_link(struct perseas *p, const char *why);
 
 /* Has the image count, after others have confirmed this owner's claim if they must (I9). The mirror
  * has every chunk, and every transaction that one may contain. Returns false if it must wait. */
@@ -47,11 +47,11 @@ void ps_resync_begin_comparing(struct perseas *p);
 
 /* Compares some of the image. Returns 1 if all is compared, or if the mirror refused to; then
  * everything is due. Returns 0 if there is more to compare, or an error code. */
-int ps_resync_compare_some(struct perseas *p, struct ps_error *error);
+int ps_resync_step_comparing(struct perseas *p, struct ps_error *error);
 
 /* Moves *id and *offset on to the next place of a published segment that is mapped here. Returns
  * the segment, or NULL if no such place is left. */
-const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_t *offset);
+const struct ps_segment *ps_next_mapped_segment(struct perseas *p, uint32_t *id, uint64_t *offset);
 
 /* Computes digests of a part of a segment as it is committed here. A commit waits at most while one
  * granule is copied. Returns false if out of memory. The caller observes transactions, and no copy

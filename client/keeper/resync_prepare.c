@@ -80,15 +80,16 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = claim_of(r->target);
 
-	r->whole = r->has_new_id ? reason_anew(r->target) : reason_beside(p, r->target, claim);
-	r->in_place = !r->whole;
-	r->base = r->in_place ? ps_due_judge(p, r->target, claim) : PS_DUE_ALL;
-	if (r->in_place && r->base == PS_DUE_ALL) {
-		r->whole = ps_resync_reason_not_to_compare(p, r->target);
-		r->base = r->whole ? PS_DUE_ALL : PS_DUE_DIFFERENT;
+	r->whole_reason = r->has_new_id ? reason_anew(r->target)
+	                                : reason_beside(p, r->target, claim);
+	r->is_in_place = !r->whole_reason;
+	r->due_base = r->is_in_place ? ps_due_choose_base(p, r->target, claim) : PS_DUE_ALL;
+	if (r->is_in_place && r->due_base == PS_DUE_ALL) {
+		r->whole_reason = ps_resync_reason_not_to_compare(p, r->target);
+		r->due_base = r->whole_reason ? PS_DUE_ALL : PS_DUE_DIFFERENT;
 	}
-	if (ps_due_make_set(p, r->target, r->base, claim,
-	                    r->in_place ? claim->header->image_id.data : r->image_id))
+	if (ps_due_make_set(p, r->target, r->due_base, claim,
+	                    r->is_in_place ? claim->header->image_id.data : r->image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return 0;
@@ -102,8 +103,8 @@ static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 	int rc;
 
 	r->answer_by = ps_answer_deadline(p);
-	rc = r->in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, error)
-	                 : ps_rejoin_ask_to_make_image_beside(p, m, error);
+	rc = r->is_in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, error)
+	                    : ps_rejoin_ask_to_make_image_beside(p, m, error);
 	if (!rc)
 		ps_resync_move(p, PS_RESYNC_MAKING_ROOM);
 	return rc ? rc : 1;
@@ -119,7 +120,7 @@ static int begin_making(struct perseas *p, struct ps_error *error)
 	if (rc)
 		return rc;
 	r->publish_generation = p->upkeep.publish_generation;
-	if (r->base != PS_DUE_DIFFERENT)
+	if (r->due_base != PS_DUE_DIFFERENT)
 		return ask_for_copy_room(p, error);
 	ps_resync_begin_comparing(p);
 	return 1;
@@ -314,7 +315,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 	rc = ps_resync_take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
-	if (!r->in_place && !m->link) {
+	if (!r->is_in_place && !m->link) {
 		rc = ps_attach_begin(p, m, ps_reply_grant(reply), fds, error);
 		if (!rc) {
 			r->reply = reply;
@@ -322,7 +323,8 @@ static int step_making(struct perseas *p, struct ps_error *error)
 			return 1;
 		}
 	} else {
-		rc = r->in_place ? 0 : ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
+		rc = r->is_in_place ? 0
+		                    : ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? rc : ask_to_add_unpublished(p, error);
@@ -340,7 +342,7 @@ static int step_attaching(struct perseas *p, struct ps_error *error)
 	return ask_to_add_unpublished(p, error);
 }
 
-static int step_adding(struct perseas *p, struct ps_error *error)
+static int step_adding_segments(struct perseas *p, struct ps_error *error)
 {
 	struct ps_mirror *m = p->upkeep.resync.target;
 	int fds[PS_REGIONS_MAX], rc;
@@ -362,7 +364,7 @@ static int step_comparing(struct perseas *p, struct ps_error *error)
 	int rc = check_publish_generation(p, error);
 
 	if (!rc)
-		rc = ps_resync_compare_some(p, error);
+		rc = ps_resync_step_comparing(p, error);
 	if (rc <= 0)
 		return rc;
 	if (reason_beside(p, r->target, claim_of(r->target)))
@@ -393,45 +395,45 @@ static int step_preparation(struct perseas *p, struct ps_error *error)
 	case PS_RESYNC_ATTACHING:
 		return step_attaching(p, error);
 	case PS_RESYNC_ADDING:
-		return step_adding(p, error);
+		return step_adding_segments(p, error);
 	default:
 		return 0;
 	}
 }
 
-int ps_resync_prepare(struct perseas *p, struct ps_error *error)
+int ps_resync_continue_preparing(struct perseas *p, struct ps_error *error)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 	int rc;
 
 	ps_assert_admin(p);
 	do {
-		ps_pending_take_all(p, ps_now(p));
+		ps_pending_take_all_answers(p, ps_now(p));
 		rc = step_preparation(p, error);
 	} while (rc > 0 && r->state != PS_RESYNC_COPYING);
 	return rc;
 }
 
-int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const char *why,
+int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool with_new_id, const char *why,
                     struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	int rc;
 
 	ps_assert_admin(p);
-	assert(r->state == PS_RESYNC_NONE && (anew || claim_of(m)));
-	if (!anew && !ps_resync_would_count(p, m))
+	assert(r->state == PS_RESYNC_NONE && (with_new_id || claim_of(m)));
+	if (!with_new_id && !ps_resync_would_count(p, m))
 		return ps_error_set(error, PERSEAS_EQUORUM,
 		                    "this owner did not adopt it, and too few other mirrors are "
 		                    "live to let it count after a copy: start them");
 	pthread_mutex_lock(&p->lock);
 	r->target = m;
-	r->has_new_id = anew;
+	r->has_new_id = with_new_id;
 	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
 	snprintf(r->why, sizeof(r->why), "%.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
-	if (anew)
+	if (with_new_id)
 		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));
-	rc = anew ? ask_to_make_anew(p, error) : begin_making(p, error);
+	rc = with_new_id ? ask_to_make_anew(p, error) : begin_making(p, error);
 	return rc < 0 ? rc : 0;
 }

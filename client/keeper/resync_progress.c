@@ -14,7 +14,7 @@ void ps_resync_progress_begin(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	ps_assert_locked(p);
-	r->recent = r->before = (struct ps_resync_mark){ ps_now(p), 0 };
+	r->recent_mark = r->previous_mark = (struct ps_resync_mark){ ps_now(p), 0 };
 }
 
 void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
@@ -23,11 +23,11 @@ void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
 	const uint64_t now = ps_now(p);
 
 	ps_assert_locked(p);
-	if (now - r->recent.at >= RATE_PERIOD) {
-		r->before = r->recent;
-		r->recent = (struct ps_resync_mark){ now, r->done };
+	if (now - r->recent_mark.at >= RATE_PERIOD) {
+		r->previous_mark = r->recent_mark;
+		r->recent_mark = (struct ps_resync_mark){ now, r->sent_bytes };
 	}
-	r->done += bytes;
+	r->sent_bytes += bytes;
 	p->commit.stat.resync_bytes += bytes;
 }
 
@@ -40,7 +40,7 @@ static uint64_t rate_since(const struct ps_resync_mark *mark, uint64_t now, uint
 }
 
 /* Returns the time for `bytes` at that rate, rounded up. */
-static uint64_t ms_of(uint64_t bytes, uint64_t rate)
+static uint64_t ms_to_copy(uint64_t bytes, uint64_t rate)
 {
 	return bytes / rate * 1000 + (bytes % rate * 1000 + rate - 1) / rate;
 }
@@ -54,10 +54,10 @@ void ps_resync_progress(struct perseas *p, const struct ps_mirror *m,
 	*progress = (struct ps_resync_progress){ .whole = "" };
 	if (r->target != m || m->state != PERSEAS_MIRROR_RESYNCING)
 		return;
-	progress->done = r->done;
-	progress->total = r->total;
-	progress->whole = r->whole ? r->whole->name : "";
-	progress->rate = rate_since(&r->before, ps_now(p), r->done);
-	if (progress->rate && r->compared && r->total > r->done)
-		progress->left_ms = ms_of(r->total - r->done, progress->rate);
+	progress->done = r->sent_bytes;
+	progress->total = r->total_bytes;
+	progress->whole = r->whole_reason ? r->whole_reason->name : "";
+	progress->rate = rate_since(&r->previous_mark, ps_now(p), r->sent_bytes);
+	if (progress->rate && r->is_comparison_done && r->total_bytes > r->sent_bytes)
+		progress->left_ms = ms_to_copy(r->total_bytes - r->sent_bytes, progress->rate);
 }

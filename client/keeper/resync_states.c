@@ -61,7 +61,7 @@ static bool fields_fit_state(const struct ps_resync *r)
 	case PS_RESYNC_ATTACHING:
 		return is_preparing(m) && m->link && r->reply;
 	case PS_RESYNC_COMPARING:
-		return is_preparing(m) && m->link && r->in_place && !r->question.id && !r->reply;
+		return is_preparing(m) && m->link && r->is_in_place && !r->question.id && !r->reply;
 	case PS_RESYNC_ADDING:
 		return is_preparing(m) && m->link && !r->reply;
 	case PS_RESYNC_COPYING:

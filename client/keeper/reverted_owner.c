@@ -12,13 +12,13 @@
  * it. */
 static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq)
 {
-	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, seq);
+	const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, seq);
 
 	return entry ? (const void *)entry->writes[0].src : NULL;
 }
 
 /* Returns true if the slot's record begins at another place than this owner's. */
-static bool record_lies_elsewhere(const struct perseas *p, const struct ps_image_position *at)
+static bool is_at_other_log_position(const struct perseas *p, const struct ps_image_position *at)
 {
 	const struct ps_record *next = sent_record(p, at->seq + 1);
 
@@ -28,20 +28,20 @@ static bool record_lies_elsewhere(const struct perseas *p, const struct ps_image
 	return next && next->previous != at->last_position;
 }
 
-static bool is_other_record(const struct perseas *p, const struct ps_image_position *at,
-                            uint32_t record)
+static bool differs_from_sent_record(const struct perseas *p, const struct ps_image_position *at,
+                                     uint32_t record_crc)
 {
 	const struct ps_record *sent = sent_record(p, at->seq);
 
-	return record && sent && sent->epoch == at->epoch && sent->crc != record;
+	return record_crc && sent && sent->epoch == at->epoch && sent->crc != record_crc;
 }
 
 bool ps_slot_shows_reverted_owner(struct perseas *p, const struct ps_image_position *at,
-                                  uint32_t record)
+                                  uint32_t record_crc)
 {
 	ps_assert_locked(p);
-	return at->seq > p->commit.seq || record_lies_elsewhere(p, at) ||
-	       is_other_record(p, at, record);
+	return at->seq > p->commit.seq || is_at_other_log_position(p, at) ||
+	       differs_from_sent_record(p, at, record_crc);
 }
 
 static bool is_unknown_roster(const struct perseas *p, const Perseas__Roster *roster)
@@ -56,8 +56,8 @@ bool ps_roster_shows_reverted_owner(struct perseas *p, const Perseas__Header *he
 	return is_unknown_roster(p, header->roster) || is_unknown_roster(p, header->next_roster);
 }
 
-void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
-                      const struct ps_image_position *at)
+void ps_reverted_note_evidence(struct perseas *p, const struct ps_mirror *m,
+                               const struct ps_image_position *at)
 {
 	struct ps_renewal *r = &p->upkeep.renewal;
 
@@ -101,7 +101,7 @@ bool ps_status_shows_reverted_owner(struct perseas *p, const struct ps_mirror *m
 	pthread_mutex_lock(&p->lock);
 	past = ps_slot_shows_reverted_owner(p, at, 0);
 	if (past && !p->is_superseded)
-		ps_reverted_note(p, m, at);
+		ps_reverted_note_evidence(p, m, at);
 	pthread_mutex_unlock(&p->lock);
 	return past;
 }
@@ -125,7 +125,7 @@ void ps_reverted_end_sessions(struct perseas *p)
 		if (m->is_active)
 			ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 		if (m->state != PERSEAS_MIRROR_FENCED && m->state != PERSEAS_MIRROR_REMOVED)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED, why);
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_FENCED, why);
 	}
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);

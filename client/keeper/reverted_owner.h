@@ -13,10 +13,10 @@
 #include "../core/handle.h"
 
 /* Returns true if the commit slot `at`, which only this owner can have written, cannot be from this
- * memory: its transaction is beyond the last one sent, or has another record. `record` is the
+ * memory: its transaction is beyond the last one sent, or has another record. `record_crc` is the
  * record's crc, or 0 if unknown. Caller holds p->lock. */
 bool ps_slot_shows_reverted_owner(struct perseas *p, const struct ps_image_position *at,
-                                  uint32_t record);
+                                  uint32_t record_crc);
 
 /* Returns true if the header has a roster of this owner's epoch that this owner does not know.
  * Caller holds p->lock. */
@@ -24,8 +24,8 @@ bool ps_roster_shows_reverted_owner(struct perseas *p, const Perseas__Header *he
 
 /* Notes, for ps_fail_fenced and the event, that the image of mirror `m`, whose position is `at`,
  * shows that this owner was reverted. Caller holds p->lock. */
-void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
-                      const struct ps_image_position *at);
+void ps_reverted_note_evidence(struct perseas *p, const struct ps_mirror *m,
+                               const struct ps_image_position *at);
 
 /* Returns true if the image that mirror `m` has granted shows that this owner was reverted. Fills
  * *at in with the image's commit slot, if it has one. */

@@ -42,7 +42,7 @@ static void take_roster_answer(struct perseas *p, struct ps_mirror *m,
 		p->upkeep.telling.recorded_mirrors |= ps_mirror_bit(p, m);
 }
 
-uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
+uint32_t ps_roster_tell_mirrors(struct perseas *p, uint32_t set)
 {
 	struct ps_telling *t = &p->upkeep.telling;
 	const uint64_t now = ps_now(p);
@@ -63,16 +63,16 @@ uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
 		 * a pause. */
 		if (set & ~t->recorded_mirrors & ps_mirror_bit(p, m) &&
 		    (m->told_round != t->round_number ||
-		     (again && !ps_pending_count(m, take_roster_answer))) &&
-		    ps_pending_send(p, m, &request,
-		                    (struct ps_pending_answer){ take_roster_answer, NULL,
-		                                                t->round_number }))
+		     (again && !ps_pending_count_for_handler(m, take_roster_answer))) &&
+		    ps_pending_send_request(p, m, &request,
+		                            (struct ps_pending_answer){ take_roster_answer, NULL,
+		                                                        t->round_number }))
 			m->told_round = t->round_number;
 	}
 	return t->recorded_mirrors;
 }
 
-void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
+void ps_roster_tell_forget_mirror(struct perseas *p, struct ps_mirror *m)
 {
 	/* A mirror that never was told may be another store's: creating a store visits such
 	 * mirrors. */

@@ -11,10 +11,10 @@
 /* Tells the present rosters to the mirrors of `set` that have not been told yet, and again to those
  * that did not record them. Returns all mirrors that have recorded them in a session that is still
  * up. */
-uint32_t ps_roster_tell(struct perseas *p, uint32_t set);
+uint32_t ps_roster_tell_mirrors(struct perseas *p, uint32_t set);
 
 /* Forgets what mirror `m` has recorded, because its session has ended. */
-void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m);
+void ps_roster_tell_forget_mirror(struct perseas *p, struct ps_mirror *m);
 
 /* Returns when mirrors must be told again. */
 uint64_t ps_roster_tell_due_at(const struct perseas *p);

@@ -65,7 +65,7 @@ int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 
 	assert(m->control);
 	while (!rc && m->pending_answers.answer_count)
-		rc = ps_pending_take(p, m, until_ns, error);
+		rc = ps_pending_take_answer(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
 	if (rc) {
@@ -122,7 +122,7 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
 uint64_t ps_answer_extended_deadline(const struct perseas *p, const struct ps_mirror *m,
                                      uint64_t until_ns)
 {
-	const uint64_t worked_at = p->env->ops->worked_at(m->control);
+	const uint64_t worked_at = p->env->ops->last_progress_at(m->control);
 	const uint64_t again = worked_at + ps_ms(p->options.connect_timeout_ms);
 
 	return worked_at && again > until_ns ? again : until_ns;
@@ -147,7 +147,7 @@ void ps_round_send(struct perseas *p, struct ps_round *round)
 	}
 }
 
-static bool is_awaited(const struct ps_round *round, unsigned i)
+static bool is_answer_awaited(const struct ps_round *round, unsigned i)
 {
 	return round->ask[i] && !round->errors[i].code && !round->replies[i];
 }
@@ -158,7 +158,7 @@ static void take_answers(struct perseas *p, struct ps_round *round, uint64_t unt
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!is_awaited(round, i) || !p->env->ops->answered(m->control))
+		if (!is_answer_awaited(round, i) || !p->env->ops->answered(m->control))
 			continue;
 		round->answered |= ps_mirror_bit(p, m);
 		ps_await_answer(p, m, until_ns, &round->replies[i], round->fds[i],
@@ -168,8 +168,8 @@ static void take_answers(struct perseas *p, struct ps_round *round, uint64_t unt
 
 /* Returns the deadline of the pending answers, or 0 if none is pending. If `patient`, each sign of
  * progress extends the deadline by the initial wait. */
-static uint64_t round_limit(struct perseas *p, const struct ps_round *round, uint64_t until_ns,
-                            bool patient)
+static uint64_t round_deadline(struct perseas *p, const struct ps_round *round, uint64_t until_ns,
+                               bool patient)
 {
 	const uint64_t patience = until_ns > round->sent_at ? until_ns - round->sent_at : 0;
 	uint64_t limit = 0;
@@ -177,10 +177,10 @@ static uint64_t round_limit(struct perseas *p, const struct ps_round *round, uin
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		uint64_t again = until_ns;
 
-		if (!is_awaited(round, i))
+		if (!is_answer_awaited(round, i))
 			continue;
 		if (patient)
-			again = p->env->ops->worked_at(p->mirrors[i].control) + patience;
+			again = p->env->ops->last_progress_at(p->mirrors[i].control) + patience;
 		again = again > until_ns ? again : until_ns;
 		limit = again > limit ? again : limit;
 	}
@@ -195,9 +195,9 @@ static void sleep_until_answer(struct perseas *p, const struct ps_round *round, 
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		if (!is_awaited(round, i))
+		if (!is_answer_awaited(round, i))
 			continue;
-		if (p->env->ops->control_waits(p->mirrors[i].control, &fds[count]))
+		if (p->env->ops->fill_control_pollfd(p->mirrors[i].control, &fds[count]))
 			count++;
 		else if (until_ns > ps_now(p) + CONNECT_POLL)
 			until_ns = ps_now(p) + CONNECT_POLL;
@@ -211,7 +211,7 @@ uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t unti
 
 	for (;;) {
 		take_answers(p, round, until_ns);
-		limit = round_limit(p, round, until_ns, patient);
+		limit = round_deadline(p, round, until_ns, patient);
 		if (ps_now(p) >= limit)
 			return round->answered;
 		sleep_until_answer(p, round, limit);
@@ -221,7 +221,7 @@ uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t unti
 void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (is_awaited(round, i))
+		if (is_answer_awaited(round, i))
 			ps_await_answer(p, &p->mirrors[i], until_ns, &round->replies[i],
 			                round->fds[i], &round->errors[i]);
 }

@@ -61,10 +61,10 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	memset(m->shown_image_id, 0, sizeof(m->shown_image_id));
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
-	ps_lifeline_end(p, m);
-	ps_pending_drop(p, m, &over);
-	ps_confirm_forget(p, m);
-	ps_roster_tell_forget(p, m);
+	ps_lifeline_disconnect(p, m);
+	ps_pending_drop_answers(p, m, &over);
+	ps_confirm_forget_mirror(p, m);
+	ps_roster_tell_forget_mirror(p, m);
 	ps_detour_cancel_test(m);
 	abandon_session(p, m);
 }
@@ -73,8 +73,8 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 static void set_session_up(struct perseas *p, struct ps_mirror *m)
 {
 	ps_session_move(p, m, PS_SESSION_UP);
-	if (p->options.mirror_timeout_ms && p->env->ops->hear)
-		p->env->ops->hear(m->control, ps_ms(p->options.mirror_timeout_ms));
+	if (p->options.mirror_timeout_ms && p->env->ops->expect_heartbeats)
+		p->env->ops->expect_heartbeats(m->control, ps_ms(p->options.mirror_timeout_ms));
 	ps_lifeline_schedule(p, m);
 }
 
@@ -94,7 +94,7 @@ void ps_sessions_close(struct perseas *p)
 }
 
 /* Notes whether the mirror's access rules refused this owner's last claim. */
-static void note_access(struct perseas *p, struct ps_mirror *m, bool denied)
+static void note_access_denial(struct perseas *p, struct ps_mirror *m, bool denied)
 {
 	pthread_mutex_lock(&p->lock);
 	m->is_claim_denied = denied;
@@ -107,7 +107,7 @@ static void disconnect_and_move(struct perseas *p, struct ps_mirror *m,
 {
 	pthread_mutex_lock(&p->lock);
 	ps_link_end(p, m);
-	ps_mirror_move(p, m, state, why);
+	ps_mirror_move_to_state(p, m, state, why);
 	pthread_mutex_unlock(&p->lock);
 	ps_mirror_disconnect(p, m);
 	p->env->ops->wake(p->env, PS_COMMITTER);
@@ -120,9 +120,9 @@ static void begin_catch_up(struct perseas *p, struct ps_mirror *m, const Perseas
 
 	ps_assert_locked(p);
 	ps_mirror_note_loaded(m, claim->header);
-	ps_mirror_set_position(m, slot->index, slot->seq);
+	ps_mirror_note_position(m, slot->index, slot->seq);
 	p->commit.stat.reconnects++;
-	ps_mirror_move(p, m, PERSEAS_MIRROR_REPLAYING, "");
+	ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_REPLAYING, "");
 	ps_end_doubt_if_durable(p);
 	ps_mirror_post_from_ring(p, m);
 }
@@ -229,7 +229,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 
 /* Brings the mirror's promise closer to this owner's epoch for the next try. The mirror may have
  * been away while many owners came and went. */
-static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+static void approach_own_epoch(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	ps_epoch_claim_in_steps(p, m, true);
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
@@ -248,7 +248,7 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 	} else if (error->code == PERSEAS_EDAMAGED) {
 		disconnect_and_move(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_ELIMIT) {
-		approach_epoch(p, m, error);
+		approach_own_epoch(p, m, error);
 	} else {
 		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	}
@@ -289,7 +289,7 @@ static void ask_in_state(struct perseas *p, struct ps_mirror *m, enum ps_session
 	ps_session_move(p, m, state);
 	if (!p->env->ops->send(m->control, request, &error))
 		return;
-	note_access(p, m, false);
+	note_access_denial(p, m, false);
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
@@ -316,7 +316,7 @@ static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
 		ask_for_status(p, m);
 		return;
 	}
-	note_access(p, m, false);
+	note_access_denial(p, m, false);
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
@@ -366,7 +366,7 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 
 	if (m->is_joining) {
 		c->is_member_address = true;
-		c->moves_address = header && ps_change_plan_is_readdress(p, header);
+		c->moves_address = header && ps_change_plan_only_changes_address(p, header);
 	}
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	if (other && !other->control && !m->is_joining && !other->is_joining)
@@ -395,7 +395,7 @@ static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	header = code ? NULL : reply->store->status->header;
 	if (code == PERSEAS_EDENIED)
-		note_access(p, m, true);
+		note_access_denial(p, m, true);
 	if (code && code != PERSEAS_ENOSTORE)
 		handle_refusal(p, m, &error);
 	else if (ps_member_check_address(p, m, header, &other, &elsewhere))
@@ -423,7 +423,7 @@ static bool step_queuing(struct perseas *p, struct ps_mirror *m)
 	if (!is_answer_over(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
-	note_access(p, m, code == PERSEAS_EDENIED);
+	note_access_denial(p, m, code == PERSEAS_EDENIED);
 	if (code) {
 		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return false;
@@ -456,7 +456,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	if (!is_answer_over(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
-	note_access(p, m, code == PERSEAS_EDENIED);
+	note_access_denial(p, m, code == PERSEAS_EDENIED);
 	if (code) {
 		handle_refusal(p, m, &error);
 		return m->session.state == PS_SESSION_PREPARING;
@@ -501,7 +501,7 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 
 /* Takes the answer to AddSegments, and starts catch-up. Disconnects the mirror if unpublished
  * segments changed since the request. Returns false. */
-static bool step_adding(struct perseas *p, struct ps_mirror *m)
+static bool step_adding_segments(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 	int fds[PS_REGIONS_MAX], rc;
@@ -532,11 +532,11 @@ static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 	int rc = 0;
 
 	if (r->target != m)
-		return step_adding(p, m);
+		return step_adding_segments(p, m);
 	if (!ps_resync_awaits_mirror(p))
 		rc = check_hung_up(p, m, &error);
 	if (!rc)
-		rc = ps_resync_prepare(p, &error);
+		rc = ps_resync_continue_preparing(p, &error);
 	if (rc < 0)
 		disconnect_and_move(p, m,
 		                    r->has_new_id ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE,
@@ -586,7 +586,7 @@ uint64_t ps_session_due_at(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_ASKING:
 	case PS_SESSION_QUEUING:
 	case PS_SESSION_CLAIMING:
-		if (!p->env->ops->control_waits(m->control, &ignored))
+		if (!p->env->ops->fill_control_pollfd(m->control, &ignored))
 			return p->env->ops->now(p->env) + CONNECT_POLL;
 		return ps_answer_extended_deadline(p, m, m->session.answer_by);
 	case PS_SESSION_ATTACHING:

@@ -26,7 +26,7 @@ static bool would_not_count(struct perseas *p, const struct ps_mirror *m)
 
 /* Returns true if a session with the mirror is in progress, or has not been tried since the last
  * one broke. */
-static bool is_untried(const struct ps_mirror *m)
+static bool is_session_untried(const struct ps_mirror *m)
 {
 	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay_ns);
 }
@@ -42,7 +42,7 @@ bool ps_quorum_is_stuck(struct perseas *p)
 		if (!m->has_vote || m->is_active)
 			continue;
 		waits |= would_not_count(p, m);
-		tried &= !is_untried(m);
+		tried &= !is_session_untried(m);
 	}
 	if (p->upkeep.resync.target || ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		waits = false;

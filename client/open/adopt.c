@@ -259,7 +259,8 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 		p->commit.stat.mended_forward++;
 		return mark_adopted(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->probe.is_candidate && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted))
+	if (rc > 0 && m->probe.is_candidate &&
+	    ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted_set))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
@@ -298,7 +299,7 @@ static int record_ids_of_loaded_images(struct perseas *p)
 
 		if (!m->is_from_spill || !m->probe.is_adopted)
 			continue;
-		if (!ps_roster_record_loaded_id(p, m, ps_probe_sets(p).adopted))
+		if (!ps_roster_record_loaded_id(p, m, ps_probe_sets(p).adopted_set))
 			return PS_AGAIN;
 		ps_report_add_line(p, "%s: was spilled, and is back; its image has a new id",
 		                   m->address.text);
@@ -329,7 +330,7 @@ static int record_roster_change(struct perseas *p)
  * the new roster counts alone, so that an owner that could cancel the change sees the mark. */
 static int settle_roster_change(struct perseas *p)
 {
-	const uint32_t good = ps_probe_sets(p).adopted;
+	const uint32_t good = ps_probe_sets(p).adopted_set;
 	uint32_t took;
 
 	ps_roster_mark_decided(p);
@@ -367,7 +368,7 @@ static int check_broken_sessions(struct perseas *p)
 
 		if (!m->probe.has_broken_session)
 			continue;
-		if (!ps_quorum_can_spare(p, ps_probe_sets(p).adopted, m) ||
+		if (!ps_quorum_can_spare(p, ps_probe_sets(p).adopted_set, m) ||
 		    (m->probe.is_claimed && !ps_claim_repeat(p, m)))
 			return PS_AGAIN;
 	}
@@ -378,11 +379,11 @@ static int check_broken_sessions(struct perseas *p)
  * PERSEAS_EQUORUM. */
 static int check_enough_adopted(struct perseas *p)
 {
-	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).adopted))
+	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).adopted_set))
 		return check_broken_sessions(p);
-	return ps_probe_sets(p).session_broke
+	return ps_probe_sets(p).broken_session_set
 	               ? PS_AGAIN
-	               : fail_too_few_hold_state(p, ps_probe_sets(p).adopted);
+	               : fail_too_few_hold_state(p, ps_probe_sets(p).adopted_set);
 }
 
 int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
@@ -424,7 +425,8 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 		rc = record_ids_of_loaded_images(p);
 	if (!rc && p->next_roster)
 		rc = settle_roster_change(p);
-	if (!rc && !ps_roster_record_adopted(p, ps_claimed_and_listed(p), ps_probe_sets(p).adopted))
+	if (!rc &&
+	    !ps_roster_record_adopted(p, ps_claimed_and_listed(p), ps_probe_sets(p).adopted_set))
 		rc = PS_AGAIN;
 	return rc;
 }

@@ -28,7 +28,7 @@ static uint32_t judge_claimed_images(struct perseas *p)
 					: "its image is not in the roster, and counts for "
 					  "nothing");
 	}
-	return ps_judge_images(p, ps_probe_sets(p).claimed);
+	return ps_judge_images(p, ps_probe_sets(p).claimed_set);
 }
 
 /*

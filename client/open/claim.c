@@ -134,7 +134,7 @@ int ps_claim_store(struct perseas *p)
 
 int ps_check_claims_still_held(struct perseas *p)
 {
-	const uint32_t broken = ps_claims_find_lost(p, ps_probe_sets(p).claimed);
+	const uint32_t broken = ps_claims_find_lost(p, ps_probe_sets(p).claimed_set);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (broken >> i & 1)

@@ -236,6 +236,6 @@ const struct ps_image_position *ps_newest_state(const struct perseas *p)
 	int newest;
 
 	ps_fill_told(p, told);
-	newest = ps_judge_newest(told, ps_probe_sets(p).candidates);
+	newest = ps_judge_newest(told, ps_probe_sets(p).candidate_set);
 	return newest < 0 ? NULL : &p->mirrors[newest].probe.position;
 }

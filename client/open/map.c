@@ -141,7 +141,7 @@ static void undo_map_existing(struct perseas *p, const struct ps_segment *segmen
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = ps_grown_ids(p, segment, ids);
+	const unsigned count = ps_grown_part_ids(p, segment, ids);
 
 	pthread_mutex_lock(&p->lock);
 	ps_map_hide_segments(p, ids, count, hidden);

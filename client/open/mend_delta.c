@@ -184,7 +184,7 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 	int rc = 1;
 
 	/* I8: W mirrors hold the chosen state before this image is changed. */
-	assert(!p->is_open && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted));
+	assert(!p->is_open && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted_set));
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
 	if (has_same_regions(from->probe.header, m->probe.header))

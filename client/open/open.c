@@ -102,30 +102,31 @@ static void set_initial_mirror_states(struct perseas *p, const struct ps_image_p
 		bool good = p->is_salvage ? m->probe.is_claimed && ps_candidate_is_at(m, chosen)
 		                          : m->probe.is_adopted;
 
-		ps_mirror_set_position(m, m->probe.position.valid_slot, good ? p->commit.seq : 0);
+		ps_mirror_note_position(m, m->probe.position.valid_slot, good ? p->commit.seq : 0);
 		if (good && (m->has_vote || p->is_salvage)) {
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
 		}
 		/* A former member, or an address at which the list expects one. */
 		if (!m->has_vote)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_REMOVED,
-			               "the store's roster does not list it");
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_REMOVED,
+			                        "the store's roster does not list it");
 		else if (m->probe.has_broken_session)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
-			               "its session broke while it was mended for the open; it "
-			               "waits for a whole copy");
+			ps_mirror_move_to_state(
+				p, m, PERSEAS_MIRROR_STALE,
+				"its session broke while it was mended for the open; it "
+				"waits for a whole copy");
 		else if (m->probe.is_claimed)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
-			               "it was not mended when the store was opened");
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_STALE,
+			                        "it was not mended when the store was opened");
 		/* The keeper must not claim an image of another store. */
 		else if (!m->probe.code)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
-			               "it has another store of this name");
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LOST,
+			                        "it has another store of this name");
 		else if (m->probe.code == PERSEAS_ENOSTORE || m->probe.code == PERSEAS_EDAMAGED)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->probe.error.text);
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LOST, m->probe.error.text);
 		else
-			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->probe.error.text);
+			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_DOWN, m->probe.error.text);
 		/* The keeper connects again to mirrors that are DOWN or STALE. A late answer on the
 		 * old connection would keep it awake. */
 		ps_mirror_disconnect(p, m);

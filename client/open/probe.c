@@ -379,7 +379,7 @@ static int check_no_fork(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
-	j.member_set = ps_probe_sets(p).listed;
+	j.member_set = ps_probe_sets(p).listed_set;
 	if (!ps_judge_forked(&j, told, p->mirror_count))
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
@@ -428,7 +428,8 @@ static int check_enough_mirrors_answered(struct perseas *p)
 {
 	const struct ps_image_position *newest;
 	const struct ps_probe_sets n = ps_probe_sets(p);
-	const uint32_t reached = n.listed & n.told, counted = ps_judge_images(p, reached);
+	const uint32_t reached = n.listed_set & n.showed_image_set,
+		       counted = ps_judge_images(p, reached);
 
 	newest = ps_newest_state(p);
 	if (!ps_quorum_is_r(p, counted) && !(newest && ps_state_is_accepted(p, newest)))
@@ -444,7 +445,7 @@ static int choose_epoch_to_claim_above(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
 
-	if (!ps_epoch_choose(p))
+	if (!ps_epoch_raise_to_promises(p))
 		return 0;
 	ps_fill_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
@@ -510,7 +511,7 @@ int ps_probe_judge_answers(struct perseas *p)
 
 	if (rc != PERSEAS_EROSTER)
 		return rc;
-	had = ps_probe_sets(p).told;
+	had = ps_probe_sets(p).showed_image_set;
 	ps_probe_mirrors(p);
 	gone = find_now_unreachable(p, had);
 	if (gone)

@@ -67,7 +67,7 @@ static void forget_destroyed_segment(struct perseas *p, struct ps_segment *segme
 	p->destroyed.seq = seq;
 	p->upkeep.publish_generation++;
 	/* A standby's copy of the segment is obsolete, even if it would only be read later. */
-	ps_warm_leave(p->warm_copy, segment->id);
+	ps_warm_stop_using_segment(p->warm_copy, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
 	pthread_mutex_unlock(&p->lock);
@@ -135,7 +135,7 @@ static int destroy_segment_by_name(struct perseas *p, const char *name, uint64_t
 	if (!rc)
 		rc = check_mirrors_can_destroy(p);
 	/* One record destroys all parts: with several, a new owner could find only some of them. */
-	return rc ? rc : destroy_unmapped_segments(p, ids, ps_grown_ids(p, segment, ids), seq);
+	return rc ? rc : destroy_unmapped_segments(p, ids, ps_grown_part_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */

@@ -110,7 +110,7 @@ static int compute_growth(struct perseas *p, const struct ps_segment *head, uint
 static int prepare_part_name(struct perseas *p, const struct growing *growing, char *part)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
-	unsigned count = ps_grown_ids(p, ps_segment_by_id(p, growing->placement.head_id), ids);
+	unsigned count = ps_grown_part_ids(p, ps_segment_by_id(p, growing->placement.head_id), ids);
 	struct ps_segment *last = ps_segment_by_id(p, ids[count - 1]);
 	int rc = 0;
 

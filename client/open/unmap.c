@@ -67,7 +67,7 @@ static void unmap_hidden_segment(struct perseas *p, struct ps_segment *hidden)
 	struct ps_segment *segment = ps_segment_by_id(p, hidden->id);
 
 	if (segment->born) {
-		segment->unmapped_seq = p->commit.seq;
+		segment->last_unmap_seq = p->commit.seq;
 		ps_demand_unmap(p, segment);
 	} else {
 		ps_map_drop_segment_on_mirrors(p, segment->id);
@@ -82,7 +82,7 @@ static int unmap_segment_with_parts(struct perseas *p, struct ps_segment *segmen
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = ps_grown_ids(p, segment, ids);
+	const unsigned count = ps_grown_part_ids(p, segment, ids);
 	int rc;
 
 	if (segment->heap_count)

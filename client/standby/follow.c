@@ -24,9 +24,9 @@ enum {
 	FIRST_REPORT_MS = 1000, /* how often it is told that there is no copy yet */
 };
 
-uint64_t ps_follow_now(const struct ps_follow *follow)
+uint64_t ps_follow_now_ns(const struct ps_follow *follow)
 {
-	return follow->looks.env->ops->now(follow->looks.env);
+	return follow->status_peers.env->ops->now(follow->status_peers.env);
 }
 
 /* --- judging the answers --- */
@@ -123,7 +123,7 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 	snprintf(now->text, sizeof(now->text),
 	         "%u of %u mirrors answer, and do not let it be opened (%s%.300s)",
 	         images->answered, images->peers->count,
-	         follow->forked ? "a fork of it, or another store of its name, was seen; " : "",
+	         follow->is_forked ? "a fork of it, or another store of its name, was seen; " : "",
 	         trouble);
 }
 
@@ -131,10 +131,10 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 static void judge_standbys(const struct ps_images *images, struct ps_follow_result *now)
 {
 	const Perseas__Handover *handover = ps_images_handover(images);
-	struct ps_handover_state *handing = &now->handing;
+	struct ps_handover_state *handing = &now->handover;
 
 	if (handover) {
-		handing->asked = true;
+		handing->exists = true;
 		memcpy(handing->id, handover->id.data, PS_ID_SIZE);
 		memcpy(handing->to, handover->to.data, PS_OWNER_MARK);
 		snprintf(handing->name, sizeof(handing->name), "%s", handover->name);
@@ -148,7 +148,7 @@ static void judge_standbys(const struct ps_images *images, struct ps_follow_resu
 			if (standby->order > now->last_order)
 				now->last_order = standby->order;
 			if (handover && !memcmp(standby->mark.data, handing->to, PS_OWNER_MARK))
-				handing->there = true;
+				handing->is_present = true;
 		}
 	}
 }
@@ -156,7 +156,7 @@ static void judge_standbys(const struct ps_images *images, struct ps_follow_resu
 /* Returns true if every mirror answered that it has no good image. A mirror that refuses to
  * answer may have one: its access rules may change, or it may have been downgraded from a later
  * version. */
-static bool is_nowhere(const struct ps_images *images)
+static bool has_no_good_image(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const int code = images->errors[i].code;
@@ -174,16 +174,16 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 		  own = find_live_owner(follow, images, true);
 
 	memset(now, 0, sizeof(*now));
-	now->found = images->have > 0;
+	now->is_found = images->have > 0;
 	/* Until a lookup of the list ends, the list may name other mirrors. */
-	now->nowhere = !follow->lookup && is_nowhere(images);
-	now->ours = own >= 0;
-	now->fenced = is_fenced_in_roster(follow, images, images->judged.settled) ||
-	              is_fenced_in_roster(follow, images, images->judged.next);
+	now->has_no_image = !follow->lookup && has_no_good_image(images);
+	now->is_ours = own >= 0;
+	now->is_fenced = is_fenced_in_roster(follow, images, images->judged.settled) ||
+	                 is_fenced_in_roster(follow, images, images->judged.next);
 	if (other >= 0 || own >= 0) {
 		now->ownership = PS_OWNER_LIVES;
 		describe_owner(images, other >= 0 ? other : own, now);
-	} else if (images->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
+	} else if (images->judged.outlook == PS_OUTLOOK_OPENS && !follow->is_forked) {
 		now->ownership = PS_OWNER_NONE;
 		snprintf(now->text, sizeof(now->text), "it has no owner");
 	} else if (images->judged.outlook == PS_OUTLOOK_AMBIGUOUS) {
@@ -200,7 +200,7 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
  * that only rosters name. */
 static void add_watches(struct ps_follow *follow)
 {
-	struct ps_peers *looks = &follow->looks, *watches = &follow->watches;
+	struct ps_peers *looks = &follow->status_peers, *watches = &follow->watch_peers;
 
 	for (; watches->count < looks->count; watches->count++)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
@@ -218,23 +218,23 @@ static bool note_roster_if_newest(struct ps_follow *follow, uint64_t epoch, uint
 	return true;
 }
 
-void ps_follow_add_known(struct ps_follow *follow, const struct ps_roster_places *places)
+void ps_follow_add_mirrors(struct ps_follow *follow, const struct ps_roster_places *places)
 {
 	for (unsigned i = 0; i < places->count; i++)
-		ps_peers_add_address(&follow->looks, places->addresses[i].text);
+		ps_peers_add_address(&follow->status_peers, places->addresses[i].text);
 	add_watches(follow);
 	note_roster_if_newest(follow, places->epoch, places->version);
 }
 
 /* Follows the mirrors that `perseas run` has seen: the mirrors on the list may have left the store
  * meanwhile. */
-static void add_inherited(struct ps_follow *follow)
+static void add_inherited_mirrors(struct ps_follow *follow)
 {
 	struct ps_roster_places places;
 
-	ps_inherited_unlisted_mirrors(follow->looks.env->told_by_run, follow->store, follow->list,
-	                              &places);
-	ps_follow_add_known(follow, &places);
+	ps_inherited_unlisted_mirrors(follow->status_peers.env->told_by_run, follow->store,
+	                              follow->list, &places);
+	ps_follow_add_mirrors(follow, &places);
 }
 
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
@@ -245,35 +245,35 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->store = store;
 	follow->mark = mark;
 	follow->list = mirrors;
-	if (ps_peers_begin_known(&follow->looks, looks, mirrors, timeout_ms, &follow->lookup,
+	if (ps_peers_begin_known(&follow->status_peers, looks, mirrors, timeout_ms, &follow->lookup,
 	                         error))
 		return error->code;
-	follow->looks.enough = is_enough;
-	follow->looks.enough_arg = follow;
-	follow->named_ns = ps_follow_now(follow);
-	add_inherited(follow);
+	follow->status_peers.enough = is_enough;
+	follow->status_peers.enough_arg = follow;
+	follow->name_looked_up_ns = ps_follow_now_ns(follow);
+	add_inherited_mirrors(follow);
 	/* A second lookup of the list's name might find other mirrors, so the watches copy the
 	 * addresses. */
-	follow->watches.env = watches;
-	follow->watches.timeout_ms = timeout_ms;
-	follow->watches.given = follow->looks.given;
+	follow->watch_peers.env = watches;
+	follow->watch_peers.timeout_ms = timeout_ms;
+	follow->watch_peers.listed_count = follow->status_peers.listed_count;
 	add_watches(follow);
-	for (unsigned i = 0; i < follow->watches.count; i++)
-		ps_peers_connect(&follow->watches, i);
+	for (unsigned i = 0; i < follow->watch_peers.count; i++)
+		ps_peers_connect(&follow->watch_peers, i);
 	return 0;
 }
 
 void ps_follow_end_looks(struct ps_follow *follow)
 {
 	ps_list_refresh_drop(follow);
-	ps_peers_end(&follow->looks);
+	ps_peers_end(&follow->status_peers);
 }
 
 void ps_follow_close(struct ps_follow *follow)
 {
-	ps_peers_end(&follow->watches);
+	ps_peers_end(&follow->watch_peers);
 	ps_follow_end_looks(follow);
-	ps_roster_free(&follow->settled);
+	ps_roster_free(&follow->settled_roster);
 }
 
 /* --- watches --- */
@@ -311,7 +311,7 @@ static bool is_repeated_news(struct ps_followed *mirror, const Perseas__StoreSta
 static void fill_standby(const struct ps_follow *follow, struct ps_followed *mirror,
                          Perseas__Standby *who, Perseas__WatchRequest *ask)
 {
-	mirror->tells_warmth = follow->name && follow->copies;
+	mirror->tells_warmth = follow->name && follow->has_copy;
 	/* Messages have no const, but packing does not change them. */
 	who->name = (char *)(uintptr_t)follow->name;
 	who->order = follow->order;
@@ -320,9 +320,9 @@ static void fill_standby(const struct ps_follow *follow, struct ps_followed *mir
 		ask->standby = who;
 	if (!mirror->tells_warmth)
 		return;
-	who->memory = follow->memory;
-	who->warm = follow->warm;
-	ask->within_ms = follow->memory ? REPORT_MS : FIRST_REPORT_MS;
+	who->memory = follow->store_bytes;
+	who->warm = follow->copied_bytes;
+	ask->within_ms = follow->store_bytes ? REPORT_MS : FIRST_REPORT_MS;
 }
 
 /* Asks the mirror to report when its state differs from `status`. */
@@ -332,7 +332,7 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	Perseas__Standby who = PERSEAS__STANDBY__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_followed *mirror = &follow->mirrors[i];
-	const uint64_t now_ns = ps_follow_now(follow);
+	const uint64_t now_ns = ps_follow_now_ns(follow);
 
 	if (mirror->asked || now_ns < mirror->watch_at_ns)
 		return;
@@ -351,10 +351,10 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	ask.live = mirror->watched_live = status->live;
 	request.body_case = PERSEAS__REQUEST__BODY_WATCH;
 	request.watch = &ask;
-	ps_peers_connect(&follow->watches, i);
-	mirror->asked = ps_peers_send(&follow->watches, i, &request);
+	ps_peers_connect(&follow->watch_peers, i);
+	mirror->asked = ps_peers_send(&follow->watch_peers, i, &request);
 	mirror->asked_ns = now_ns;
-	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
+	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watch_peers.timeout_ms) * MS_NS;
 	if (!mirror->asked)
 		end_watch(follow, i, now_ns + RETRY_MS * MS_NS);
 }
@@ -363,14 +363,14 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 static void take_watch_answer(struct ps_follow *follow, unsigned i)
 {
 	struct ps_followed *mirror = &follow->mirrors[i];
-	const uint64_t now_ns = ps_follow_now(follow);
-	const uint32_t timeout_ms = follow->watches.timeout_ms;
+	const uint64_t now_ns = ps_follow_now_ns(follow);
+	const uint32_t timeout_ms = follow->watch_peers.timeout_ms;
 	Perseas__Reply *reply;
 	bool soon, news;
 
-	follow->watches.timeout_ms = 0;
-	reply = ps_peers_receive(&follow->watches, i);
-	follow->watches.timeout_ms = timeout_ms;
+	follow->watch_peers.timeout_ms = 0;
+	reply = ps_peers_receive(&follow->watch_peers, i);
+	follow->watch_peers.timeout_ms = timeout_ms;
 	soon = now_ns - mirror->asked_ns < RETRY_MS * MS_NS;
 	news = reply && differs_from_watch(mirror, reply->watch->epoch, reply->watch->live,
 	                                   &reply->watch->handover);
@@ -382,10 +382,10 @@ static void take_watch_answer(struct ps_follow *follow, unsigned i)
 		perseas__reply__free_unpacked(reply, NULL);
 }
 
-unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
-                       uint64_t *until_ns)
+unsigned ps_follow_fill_pollfds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
+                                uint64_t *until_ns)
 {
-	struct ps_peers *peers = &follow->watches;
+	struct ps_peers *peers = &follow->watch_peers;
 	unsigned count = 0;
 
 	if (follow->lookup)
@@ -398,7 +398,7 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 			*until_ns = due_ns;
 		if (!mirror->asked)
 			continue;
-		if (peers->env->ops->control_waits(peers->controls[i], &fds[count]))
+		if (peers->env->ops->fill_control_pollfd(peers->controls[i], &fds[count]))
 			count++;
 		else
 			*until_ns = 0; /* the connection ended */
@@ -408,8 +408,8 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 
 bool ps_follow_is_due(struct ps_follow *follow)
 {
-	struct ps_peers *peers = &follow->watches;
-	const uint64_t now_ns = ps_follow_now(follow);
+	struct ps_peers *peers = &follow->watch_peers;
+	const uint64_t now_ns = ps_follow_now_ns(follow);
 	bool stirred = ps_list_refresh_has_ended(follow);
 
 	for (unsigned i = 0; i < peers->count; i++) {
@@ -431,15 +431,16 @@ bool ps_follow_is_due(struct ps_follow *follow)
 /* Returns the mirrors that only an older roster named. Returns none if no mirror shows the newest
  * roster that was ever seen, or while a fork or another store of the name is seen: silent mirrors
  * may be members of the followed store. */
-static uint32_t find_outdated_mirrors(struct ps_follow *follow, const struct ps_images *images)
+static uint32_t find_mirrors_of_older_rosters(struct ps_follow *follow,
+                                              const struct ps_images *images)
 {
 	uint32_t set = 0;
 
-	if (!images->roster || follow->forked ||
+	if (!images->roster || follow->is_forked ||
 	    !note_roster_if_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
-	for (unsigned i = images->peers->given; i < images->peers->count; i++)
-		if (!ps_images_is_needed(images, i))
+	for (unsigned i = images->peers->listed_count; i < images->peers->count; i++)
+		if (!ps_images_is_peer_named(images, i))
 			set |= 1u << i;
 	return set;
 }
@@ -447,14 +448,14 @@ static uint32_t find_outdated_mirrors(struct ps_follow *follow, const struct ps_
 /* Forgets these mirrors, to make room for others. */
 static void remove_mirrors(struct ps_follow *follow, uint32_t set)
 {
-	for (unsigned i = follow->looks.count; i-- > 0;) {
+	for (unsigned i = follow->status_peers.count; i-- > 0;) {
 		if (!(set >> i & 1))
 			continue;
-		ps_peers_remove(&follow->looks, i);
-		ps_peers_remove(&follow->watches, i);
+		ps_peers_remove(&follow->status_peers, i);
+		ps_peers_remove(&follow->watch_peers, i);
 		memmove(&follow->mirrors[i], &follow->mirrors[i + 1],
-		        (follow->looks.count - i) * sizeof(follow->mirrors[0]));
-		memset(&follow->mirrors[follow->looks.count], 0, sizeof(follow->mirrors[0]));
+		        (follow->status_peers.count - i) * sizeof(follow->mirrors[0]));
+		memset(&follow->mirrors[follow->status_peers.count], 0, sizeof(follow->mirrors[0]));
 	}
 }
 
@@ -472,30 +473,30 @@ static void drop_ended_connection(struct ps_peers *peers, unsigned i)
  * once, but a silent one delays every look. */
 static void connect_looks(struct ps_follow *follow)
 {
-	const uint64_t now_ns = ps_follow_now(follow);
+	const uint64_t now_ns = ps_follow_now_ns(follow);
 
-	for (unsigned i = 0; i < follow->looks.count; i++) {
-		drop_ended_connection(&follow->looks, i);
+	for (unsigned i = 0; i < follow->status_peers.count; i++) {
+		drop_ended_connection(&follow->status_peers, i);
 		if (now_ns >= follow->mirrors[i].look_at_ns)
-			ps_peers_connect(&follow->looks, i);
+			ps_peers_connect(&follow->status_peers, i);
 	}
 }
 
 static void note_images(struct ps_follow *follow, const struct ps_images *images, uint64_t began_ns)
 {
-	const uint64_t now_ns = ps_follow_now(follow);
+	const uint64_t now_ns = ps_follow_now_ns(follow);
 	const uint64_t wait_ns = RETRY_MS * MS_NS + SILENT_FACTOR * (now_ns - began_ns);
 
-	for (unsigned i = 0; i < follow->looks.count; i++) {
+	for (unsigned i = 0; i < follow->status_peers.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->is_unlisted_member = i >= images->peers->given &&
+		mirror->is_unlisted_member = i >= images->peers->listed_count &&
 		                             ps_images_is_listed(images, i);
 		if (images->told[i])
 			begin_watch(follow, i, images->told[i]);
 		else if (!mirror->asked)
 			end_watch(follow, i, now_ns + wait_ns);
-		if (!ps_peers_answered(&follow->looks, i) && mirror->look_at_ns <= now_ns)
+		if (!ps_peers_answered(&follow->status_peers, i) && mirror->look_at_ns <= now_ns)
 			mirror->look_at_ns = now_ns + wait_ns;
 	}
 }
@@ -511,7 +512,7 @@ static bool has_any_image(const struct ps_images *images)
 /* Looks the list's name up again if no mirror has an image. Then there is no roster to go by, and
  * the name may stand for other mirrors now. New mirrors are asked within this look; their answers
  * decide whether they stay. A slow name server delays nothing. */
-static void refresh_list(struct ps_follow *follow, struct ps_images *images)
+static void look_up_list_again(struct ps_follow *follow, struct ps_images *images)
 {
 	struct ps_address found[PS_MIRRORS_MAX];
 	unsigned count;
@@ -523,31 +524,31 @@ static void refresh_list(struct ps_follow *follow, struct ps_images *images)
 	}
 	count = ps_list_refresh_poll(follow, found);
 	for (unsigned i = 0; i < count; i++)
-		any |= ps_peers_add_address(&follow->looks, found[i].text);
+		any |= ps_peers_add_address(&follow->status_peers, found[i].text);
 	if (!any)
 		return;
 	ps_images_free(images);
-	ps_images_fetch(images, &follow->looks, follow->store);
+	ps_images_fetch(images, &follow->status_peers, follow->store);
 	add_watches(follow);
 }
 
-void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now)
+void ps_follow_look_at_store(struct ps_follow *follow, struct ps_follow_result *now)
 {
-	uint64_t began_ns = ps_follow_now(follow);
+	uint64_t began_ns = ps_follow_now_ns(follow);
 	struct ps_images images;
 	uint32_t left;
 
 	connect_looks(follow);
-	ps_images_fetch(&images, &follow->looks, follow->store);
-	refresh_list(follow, &images);
-	if (ps_images_fetch_more(&images, &follow->looks, follow->store))
+	ps_images_fetch(&images, &follow->status_peers, follow->store);
+	look_up_list_again(follow, &images);
+	if (ps_images_fetch_more(&images, &follow->status_peers, follow->store))
 		add_watches(follow);
-	ps_forks_look(follow, &images);
+	ps_forks_note_images(follow, &images);
 	note_images(follow, &images, began_ns);
 	judge_images(follow, &images, now);
-	if (follow->seen)
-		follow->seen(follow->seen_arg, &images, now);
-	left = find_outdated_mirrors(follow, &images);
+	if (follow->on_result)
+		follow->on_result(follow->on_result_arg, &images, now);
+	left = find_mirrors_of_older_rosters(follow, &images);
 	ps_images_free(&images);
 	remove_mirrors(follow, left);
 }
@@ -559,7 +560,7 @@ bool ps_follow_is_unlisted_member(const struct ps_follow *follow, unsigned i)
 
 struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const char *address)
 {
-	struct ps_peers *looks = &follow->looks;
+	struct ps_peers *looks = &follow->status_peers;
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		struct ps_control *control;
@@ -576,8 +577,8 @@ struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const cha
 
 bool ps_follow_is_silent(const struct ps_follow *follow, const char *address)
 {
-	for (unsigned i = 0; i < follow->looks.count; i++)
-		if (!strcmp(follow->looks.addresses[i].text, address))
-			return follow->mirrors[i].look_at_ns > ps_follow_now(follow);
+	for (unsigned i = 0; i < follow->status_peers.count; i++)
+		if (!strcmp(follow->status_peers.addresses[i].text, address))
+			return follow->mirrors[i].look_at_ns > ps_follow_now_ns(follow);
 	return false;
 }

@@ -24,8 +24,8 @@ enum ps_ownership {
 
 /* A planned handover by the store's present or last owner. */
 struct ps_handover_state {
-	bool asked; /* a handover is ordered; if not, the other members are zero */
-	bool there; /* mirrors report that the standby with the mark `to` follows the store */
+	bool exists;     /* a handover is ordered; if not, the other members are zero */
+	bool is_present; /* mirrors report that the standby with the mark `to` follows the store */
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* name of the standby that takes over */
 };
@@ -33,15 +33,15 @@ struct ps_handover_state {
 /* The result of one look at the store. */
 struct ps_follow_result {
 	enum ps_ownership ownership;
-	bool ours; /* the live owner's id begins with follow->mark */
+	bool is_ours; /* the live owner's id begins with follow->mark */
 	/* Other owners have so many mirrors that an owner with follow->mark cannot commit. */
-	bool fenced;
-	bool found; /* at least one mirror has the store */
+	bool is_fenced;
+	bool is_found; /* at least one mirror has the store */
 	/* Every mirror answered that it has no image of the store, or only a damaged one. */
-	bool nowhere;
+	bool has_no_image;
 	uint32_t last_order; /* the highest `order` among the standbys that follow the store */
-	struct ps_handover_state handing; /* the planned handover */
-	char text[PS_SENTENCE];           /* the result for people, as a clause without a period */
+	struct ps_handover_state handover; /* the planned handover */
+	char text[PS_SENTENCE];            /* the result for people, as a clause without a period */
 };
 
 /* What is known of one mirror. Its index is the same in `looks` and in `watches`. */
@@ -73,25 +73,28 @@ struct ps_follow {
 	/* What mirrors show of this standby's copy, if copies is true: the bytes of the store's
 	 * memory (0 while unknown), and how many of them are in the copy. The caller sets these
 	 * before each look. */
-	bool copies;
-	uint64_t memory, warm;
-	struct ps_peers looks;   /* connections on which mirrors are asked for their status */
-	struct ps_peers watches; /* connections to the same mirrors, on which Watch requests wait */
+	bool has_copy;
+	uint64_t store_bytes, copied_bytes;
+	struct ps_peers status_peers; /* connections on which mirrors are asked for their status */
+	struct ps_peers
+		watch_peers; /* connections to the same mirrors, on which Watch requests wait */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Epoch and version of the newest roster that was ever seen; 0: none was. */
 	uint64_t roster_epoch, roster_version;
 	/* The newest settled roster that was seen, and the id of its store. NULL: none was seen. */
-	Perseas__Roster *settled;
+	Perseas__Roster *settled_roster;
 	uint8_t store_id[PS_ID_SIZE];
 	/* A store and a fork of it were seen, or one of the two, not known which (forks.h). */
-	bool forked;
-	const char *list;  /* the list of mirrors or its name; the caller's */
-	uint64_t named_ns; /* when the last lookup of the list's name began */
+	bool is_forked;
+	const char *list;           /* the list of mirrors or its name; the caller's */
+	uint64_t name_looked_up_ns; /* when the last lookup of the list's name began */
 	/* The lookup in flight, which needs the env of `looks`; NULL: none. */
 	struct ps_list_lookup *lookup;
-	/* Called with the result of each look before ps_follow_look returns. NULL: not called. */
-	void (*seen)(void *arg, const struct ps_images *images, const struct ps_follow_result *now);
-	void *seen_arg;
+	/* Called with the result of each look before ps_follow_look_at_store returns. NULL: not
+	 * called. */
+	void (*on_result)(void *arg, const struct ps_images *images,
+	                  const struct ps_follow_result *now);
+	void *on_result_arg;
 };
 
 /* Begins to follow a store. mark: the PS_OWNER_MARK bytes with which the ids of the caller's own
@@ -109,17 +112,17 @@ void ps_follow_end_looks(struct ps_follow *follow);
 
 /* Adds mirrors that the caller knows from elsewhere. Must be called before the first look. A roster
  * that does not name such a mirror has it forgotten, unless the roster is older than `places`. */
-void ps_follow_add_known(struct ps_follow *follow, const struct ps_roster_places *places);
+void ps_follow_add_mirrors(struct ps_follow *follow, const struct ps_roster_places *places);
 
 /* Asks the mirrors for their status, for at most timeout_ms, and sends Watch requests to those that
  * answer. Does not wait for silent mirrors if the others would suffice for an open (`enough` in
  * peers.h). */
-void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now);
+void ps_follow_look_at_store(struct ps_follow *follow, struct ps_follow_result *now);
 
 /* Fills in what to poll for, and lowers *until_ns to the time at which to stop. Returns the number
  * of descriptors. */
-unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
-                       uint64_t *until_ns);
+unsigned ps_follow_fill_pollfds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
+                                uint64_t *until_ns);
 /* Takes what arrived after polling. Returns true if another look is due. */
 bool ps_follow_is_due(struct ps_follow *follow);
 
@@ -135,6 +138,6 @@ bool ps_follow_is_unlisted_member(const struct ps_follow *follow, unsigned i);
 /* Returns true if the mirror at this address did not answer a moment ago. */
 bool ps_follow_is_silent(const struct ps_follow *follow, const char *address);
 
-uint64_t ps_follow_now(const struct ps_follow *follow); /* CLOCK_MONOTONIC in ns */
+uint64_t ps_follow_now_ns(const struct ps_follow *follow); /* CLOCK_MONOTONIC in ns */
 
 #endif

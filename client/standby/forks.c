@@ -42,12 +42,13 @@ static bool is_divided(struct ps_follow *follow, const struct ps_images *images)
 
 static bool is_same_store(const struct ps_follow *follow, const struct ps_images *images)
 {
-	return follow->settled && !memcmp(follow->store_id, images->judged.store_id, PS_ID_SIZE);
+	return follow->settled_roster &&
+	       !memcmp(follow->store_id, images->judged.store_id, PS_ID_SIZE);
 }
 
 bool ps_forks_is_other_store(const struct ps_follow *follow, const struct ps_images *images)
 {
-	return follow->settled && images->judged.store_id && !is_same_store(follow, images);
+	return follow->settled_roster && images->judged.store_id && !is_same_store(follow, images);
 }
 
 /* Notes the newest settled roster. An unsettled one may be cancelled. */
@@ -56,13 +57,14 @@ static void note_roster(struct ps_follow *follow, const struct ps_images *images
 	const Perseas__Roster *told = images->judged.settled;
 	Perseas__Roster *copy;
 
-	if (!told || (is_same_store(follow, images) && !ps_roster_outranks(told, follow->settled)))
+	if (!told ||
+	    (is_same_store(follow, images) && !ps_roster_outranks(told, follow->settled_roster)))
 		return;
 	copy = ps_roster_copy(told);
 	if (!copy)
 		return;
-	ps_roster_free(&follow->settled);
-	follow->settled = copy;
+	ps_roster_free(&follow->settled_roster);
+	follow->settled_roster = copy;
 	memcpy(follow->store_id, images->judged.store_id, PS_ID_SIZE);
 }
 
@@ -73,7 +75,7 @@ static void note_roster(struct ps_follow *follow, const struct ps_images *images
 static bool is_roster_outdated(const struct ps_follow *follow, const struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
-	const Perseas__Roster *seen = follow->settled;
+	const Perseas__Roster *seen = follow->settled_roster;
 
 	if (!j->settled || !is_same_store(follow, images) || !ps_roster_outranks(seen, j->settled))
 		return false;
@@ -97,14 +99,14 @@ static bool is_forked(struct ps_follow *follow, const struct ps_images *images)
 
 /* Takes the images twice: a roster that changes while mirrors answer one after the other looks like
  * a fork, but only once. */
-void ps_forks_look(struct ps_follow *follow, struct ps_images *images)
+void ps_forks_note_images(struct ps_follow *follow, struct ps_images *images)
 {
-	const bool before = follow->forked;
+	const bool before = follow->is_forked;
 
-	follow->forked = is_forked(follow, images);
-	if (before || !follow->forked)
+	follow->is_forked = is_forked(follow, images);
+	if (before || !follow->is_forked)
 		return;
 	ps_images_free(images);
-	ps_images_fetch(images, &follow->looks, follow->store);
-	follow->forked = is_forked(follow, images);
+	ps_images_fetch(images, &follow->status_peers, follow->store);
+	follow->is_forked = is_forked(follow, images);
 }

@@ -11,8 +11,8 @@
 /* Returns true if the images are of another store than an earlier look showed under this name. */
 bool ps_forks_is_other_store(const struct ps_follow *follow, const struct ps_images *images);
 
-/* Sets follow->forked by the result of a look. Takes the images again if this is the first look
+/* Sets follow->is_forked by the result of a look. Takes the images again if this is the first look
  * that shows a fork. */
-void ps_forks_look(struct ps_follow *follow, struct ps_images *images);
+void ps_forks_note_images(struct ps_follow *follow, struct ps_images *images);
 
 #endif

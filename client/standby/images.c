@@ -14,11 +14,11 @@ void ps_images_fill_told(const struct ps_images *images, struct ps_told told[PS_
 		const Perseas__StoreStatus *status = images->told[i];
 		const struct ps_address *address = &images->peers->addresses[i];
 
-		told[i].from_roster = i >= images->peers->given;
-		told[i].daemon = ps_peers_daemon(images->peers, i);
+		told[i].from_roster = i >= images->peers->listed_count;
+		told[i].daemon = ps_peers_daemon_id(images->peers, i);
 		/* The address of a Unix socket in a roster may reach another mirror on this
 		 * host. */
-		if (i < images->peers->given || address->scheme != PS_SCHEME_UNIX)
+		if (i < images->peers->listed_count || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
 		told[i].has_no_image = images->errors[i].code == PERSEAS_ENOSTORE;
 		if (!status)
@@ -138,7 +138,7 @@ static const Perseas__Member *member_seen_at(const struct ps_images *images, con
 
 /* Returns true if the address is of the list or of a roster in force, and no member was seen there.
  * An owner on another host may have another address of a mirror. */
-static bool may_be_unseen_at(const struct ps_images *images, const char *address)
+static bool may_lead_to_unseen_member(const struct ps_images *images, const char *address)
 {
 	bool is_known = ps_roster_member_at(images->judged.settled, address) ||
 	                ps_roster_member_at(images->judged.next, address);
@@ -158,7 +158,7 @@ static const char *address_for_owner(const struct ps_images *images, const Perse
 		const Perseas__MirrorReport *report = owner->mirrors[k];
 
 		if (report->image_id.len && ps_id_equal(member->image_id, report->image_id.data) &&
-		    may_be_unseen_at(images, report->address))
+		    may_lead_to_unseen_member(images, report->address))
 			return report->address;
 	}
 	return NULL;
@@ -234,13 +234,13 @@ bool ps_images_is_listed(const struct ps_images *images, unsigned i)
 	return images->judged.member_set >> i & 1;
 }
 
-bool ps_images_is_loaded(const struct ps_images *images, unsigned i)
+bool ps_images_is_loaded_from_spill(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
 	return images->judged.loaded_set >> i & 1;
 }
 
-bool ps_images_is_spare(const struct ps_images *images, unsigned i)
+bool ps_images_is_second_of_member(const struct ps_images *images, unsigned i)
 {
 	ProtobufCBinaryData parent;
 
@@ -252,7 +252,7 @@ bool ps_images_is_spare(const struct ps_images *images, unsigned i)
 	                                    ps_roster_member(images->judged.next, parent.data));
 }
 
-bool ps_images_is_counted(const struct ps_images *images, unsigned i)
+bool ps_images_is_candidate(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
 	return images->judged.candidate_set >> i & 1;
@@ -276,7 +276,7 @@ int ps_images_find_owner(const struct ps_images *images)
 	return best;
 }
 
-const char *ps_images_newcomer(const struct ps_images *images)
+const char *ps_images_joining_address(const struct ps_images *images)
 {
 	const int live = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = live < 0 ? NULL : images->told[live];
@@ -355,7 +355,7 @@ static bool add_rival_members(struct ps_peers *peers, const struct ps_images *im
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < images->peers->given; i++) {
+	for (unsigned i = 0; i < images->peers->listed_count; i++) {
 		const Perseas__StoreStatus *told = images->told[i];
 
 		if (!told || ps_images_is_of_store(images, i))
@@ -370,7 +370,7 @@ static bool add_rival_members(struct ps_peers *peers, const struct ps_images *im
 static bool add_unlisted_peers(struct ps_peers *peers, const struct ps_images *images)
 {
 	const Perseas__Roster *rosters[] = { images->judged.settled, images->judged.next };
-	const char *with = ps_images_newcomer(images);
+	const char *with = ps_images_joining_address(images);
 	bool any = add_rival_members(peers, images);
 
 	for (unsigned r = 0; r < 2; r++)
@@ -383,12 +383,13 @@ static bool add_unlisted_peers(struct ps_peers *peers, const struct ps_images *i
 	return any;
 }
 
-bool ps_images_is_needed(const struct ps_images *images, unsigned i)
+bool ps_images_is_peer_named(const struct ps_images *images, unsigned i)
 {
 	const char *address = images->peers->addresses[i].text;
-	const char *with = ps_images_newcomer(images);
+	const char *with = ps_images_joining_address(images);
 
-	return i < images->peers->given || ps_roster_member_at(images->judged.settled, address) ||
+	return i < images->peers->listed_count ||
+	       ps_roster_member_at(images->judged.settled, address) ||
 	       ps_roster_member_at(images->judged.next, address) ||
 	       (with && !strcmp(with, address));
 }

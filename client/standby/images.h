@@ -50,7 +50,7 @@ bool ps_images_fetch_more(struct ps_images *images, struct ps_peers *peers, cons
 
 /* Returns true if the list names peer `i`, or a roster in force or a change of the roster has its
  * address. */
-bool ps_images_is_needed(const struct ps_images *images, unsigned i);
+bool ps_images_is_peer_named(const struct ps_images *images, unsigned i);
 
 /* Returns true if `a` knows the live owner better than `b`: the owner's epoch is higher, or the
  * same and heard from more recently. `b` may be NULL. */
@@ -61,7 +61,7 @@ int ps_images_find_owner(const struct ps_images *images);
 
 /* Returns the address of the mirror that the live owner's change of the roster will add, or NULL if
  * it adds none or a roster lists that mirror already. */
-const char *ps_images_newcomer(const struct ps_images *images);
+const char *ps_images_joining_address(const struct ps_images *images);
 
 /* Fills in `told` for ps_judge, with pointers into the images. */
 void ps_images_fill_told(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX]);
@@ -101,14 +101,14 @@ bool ps_images_is_listed(const struct ps_images *images, unsigned i);
 
 /* Returns true if the image of peer `i` was loaded from a spill, and a roster lists the spilled
  * image. */
-bool ps_images_is_loaded(const struct ps_images *images, unsigned i);
+bool ps_images_is_loaded_from_spill(const struct ps_images *images, unsigned i);
 
 /* Returns true if the image of peer `i` is a second one of a member that another peer shows. It
  * would count if that peer did not answer. */
-bool ps_images_is_spare(const struct ps_images *images, unsigned i);
+bool ps_images_is_second_of_member(const struct ps_images *images, unsigned i);
 
 /* Returns true if the image of peer `i` is whole, is listed, and has a slot, so that it may be
  * compared with others. */
-bool ps_images_is_counted(const struct ps_images *images, unsigned i);
+bool ps_images_is_candidate(const struct ps_images *images, unsigned i);
 
 #endif

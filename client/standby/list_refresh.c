@@ -10,13 +10,13 @@ enum { NAME_MS = 5000 }; /* at least this long between two lookups */
 void ps_list_refresh_drop(struct ps_follow *follow)
 {
 	if (follow->lookup)
-		follow->looks.env->ops->list_drop(follow->lookup);
+		follow->status_peers.env->ops->list_drop(follow->lookup);
 	follow->lookup = NULL;
 }
 
 struct pollfd ps_list_refresh_fd(const struct ps_follow *follow)
 {
-	return (struct pollfd){ .fd = follow->looks.env->ops->list_fd(follow->lookup),
+	return (struct pollfd){ .fd = follow->status_peers.env->ops->list_fd(follow->lookup),
 		                .events = POLLIN };
 }
 
@@ -34,13 +34,14 @@ bool ps_list_refresh_has_ended(const struct ps_follow *follow)
  * list without a name needs none. */
 static void begin_lookup(struct ps_follow *follow)
 {
-	struct ps_env *env = follow->looks.env;
-	const uint64_t now_ns = ps_follow_now(follow);
+	struct ps_env *env = follow->status_peers.env;
+	const uint64_t now_ns = ps_follow_now_ns(follow);
 	struct ps_error ignored;
 
-	if (follow->lookup || !env->ops->list_begin || now_ns < follow->named_ns + NAME_MS * MS_NS)
+	if (follow->lookup || !env->ops->list_begin ||
+	    now_ns < follow->name_looked_up_ns + NAME_MS * MS_NS)
 		return;
-	follow->named_ns = now_ns;
+	follow->name_looked_up_ns = now_ns;
 	(void)env->ops->list_begin(env, follow->list, &follow->lookup, &ignored);
 }
 
@@ -50,7 +51,7 @@ static unsigned take_lookup(struct ps_follow *follow, struct ps_address found[PS
 	struct ps_error error = { 0 };
 	unsigned count = 0;
 
-	if (!follow->lookup || !ps_env_list_take_result(follow->looks.env, follow->lookup, 0,
+	if (!follow->lookup || !ps_env_list_take_result(follow->status_peers.env, follow->lookup, 0,
 	                                                follow->list, found, &count, &error))
 		return 0;
 	ps_list_refresh_drop(follow);

@@ -12,45 +12,45 @@ void ps_fetch_init(struct ps_fetch *fetch, struct ps_peers *peers, unsigned mirr
 {
 	memset(fetch, 0, sizeof(*fetch));
 	fetch->peers = peers;
-	fetch->mirror = mirror;
+	fetch->peer_index = mirror;
 	fetch->store = store;
 }
 
 /* Collects the oldest answer. After a failure, only removes answers from the connection. */
 static void collect_one(struct ps_fetch *fetch)
 {
-	unsigned slot = (unsigned)(fetch->collected++ % PS_FETCH_DEPTH);
+	unsigned slot = (unsigned)(fetch->collected_count++ % PS_FETCH_DEPTH);
 	struct ps_peers *peers = fetch->peers;
-	struct ps_error before = peers->errors[fetch->mirror];
-	Perseas__Reply *reply = ps_peers_receive(peers, fetch->mirror);
+	struct ps_error before = peers->errors[fetch->peer_index];
+	Perseas__Reply *reply = ps_peers_receive(peers, fetch->peer_index);
 
-	if (fetch->failed) {
-		peers->errors[fetch->mirror] = before;
+	if (fetch->has_failed) {
+		peers->errors[fetch->peer_index] = before;
 	} else if (!reply) {
-		fetch->failed = true;
-	} else if (reply->read->bytes.len != fetch->due[slot].length) {
-		fetch->failed = true;
-		ps_error_set(&peers->errors[fetch->mirror], PERSEAS_EPROTOCOL,
+		fetch->has_failed = true;
+	} else if (reply->read->bytes.len != fetch->pending[slot].length) {
+		fetch->has_failed = true;
+		ps_error_set(&peers->errors[fetch->peer_index], PERSEAS_EPROTOCOL,
 		             "%s sent %zu bytes instead of %u: check that it is a perseasd of "
 		             "this version",
-		             peers->addresses[fetch->mirror].text, reply->read->bytes.len,
-		             fetch->due[slot].length);
+		             peers->addresses[fetch->peer_index].text, reply->read->bytes.len,
+		             fetch->pending[slot].length);
 	} else {
-		memcpy(fetch->due[slot].to, reply->read->bytes.data, reply->read->bytes.len);
+		memcpy(fetch->pending[slot].to, reply->read->bytes.data, reply->read->bytes.len);
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
 bool ps_fetch_collect(struct ps_fetch *fetch, uint64_t count)
 {
-	while (fetch->collected < count && fetch->collected < fetch->asked)
+	while (fetch->collected_count < count && fetch->collected_count < fetch->asked_count)
 		collect_one(fetch);
-	return !fetch->failed;
+	return !fetch->has_failed;
 }
 
 bool ps_fetch_collect_all(struct ps_fetch *fetch)
 {
-	return ps_fetch_collect(fetch, fetch->asked);
+	return ps_fetch_collect(fetch, fetch->asked_count);
 }
 
 bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint32_t length,
@@ -58,24 +58,24 @@ bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint
 {
 	Perseas__ReadRequest ask = PERSEAS__READ_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(read, READ, &ask);
-	unsigned slot = (unsigned)(fetch->asked % PS_FETCH_DEPTH);
+	unsigned slot = (unsigned)(fetch->asked_count % PS_FETCH_DEPTH);
 
-	if (fetch->asked - fetch->collected == PS_FETCH_DEPTH)
+	if (fetch->asked_count - fetch->collected_count == PS_FETCH_DEPTH)
 		collect_one(fetch);
-	if (fetch->failed)
+	if (fetch->has_failed)
 		return false;
 	/* Messages have no const, but packing does not change them. */
 	ask.store = (char *)fetch->store;
 	ask.region = region;
 	ask.offset = offset;
 	ask.length = length;
-	if (!ps_peers_send(fetch->peers, fetch->mirror, &request)) {
-		fetch->failed = true;
+	if (!ps_peers_send(fetch->peers, fetch->peer_index, &request)) {
+		fetch->has_failed = true;
 		return false;
 	}
-	fetch->due[slot].to = to;
-	fetch->due[slot].length = length;
-	fetch->asked++;
+	fetch->pending[slot].to = to;
+	fetch->pending[slot].length = length;
+	fetch->asked_count++;
 	return true;
 }
 

@@ -14,15 +14,16 @@ enum {
 
 struct ps_fetch {
 	struct ps_peers *peers;
-	unsigned mirror; /* index of the mirror in `peers` */
+	unsigned peer_index; /* index of the mirror in `peers` */
 	const char *store;
-	uint64_t asked, collected; /* requests that were sent and answered since ps_fetch_init */
+	uint64_t asked_count,
+		collected_count; /* requests that were sent and answered since ps_fetch_init */
 	struct {
 		uint8_t *to;
 		uint32_t length;
-	} due[PS_FETCH_DEPTH]; /* where the answer to request k goes: due[k % PS_FETCH_DEPTH] */
+	} pending[PS_FETCH_DEPTH]; /* where the answer to request k goes: due[k % PS_FETCH_DEPTH] */
 	/* A request failed, and so will all later ones; peers->errors[mirror] says why. */
-	bool failed;
+	bool has_failed;
 };
 
 void ps_fetch_init(struct ps_fetch *fetch, struct ps_peers *peers, unsigned mirror,

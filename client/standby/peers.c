@@ -19,7 +19,7 @@ enum {
 
 static void connect_listed(struct ps_peers *peers)
 {
-	peers->given = peers->count;
+	peers->listed_count = peers->count;
 	for (unsigned i = 0; i < peers->count; i++)
 		ps_peers_connect(peers, i);
 }
@@ -108,7 +108,7 @@ static unsigned take_answers(struct ps_peers *peers, uint32_t *awaited, uint64_t
 			continue;
 		}
 		rest++;
-		*count += peers->env->ops->control_waits(peers->controls[i], &fds[*count]);
+		*count += peers->env->ops->fill_control_pollfd(peers->controls[i], &fds[*count]);
 	}
 	return rest;
 }
@@ -198,7 +198,7 @@ void ps_peers_remove(struct ps_peers *peers, unsigned i)
 {
 	const unsigned behind = peers->count - i - 1;
 
-	assert(i >= peers->given && i < peers->count && !peers->replies[i]);
+	assert(i >= peers->listed_count && i < peers->count && !peers->replies[i]);
 	peers_disconnect(peers, i);
 	memmove(&peers->addresses[i], &peers->addresses[i + 1],
 	        behind * sizeof(peers->addresses[0]));
@@ -220,7 +220,7 @@ void ps_peers_end(struct ps_peers *peers)
 		peers_disconnect(peers, i);
 }
 
-const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i)
+const uint8_t *ps_peers_daemon_id(const struct ps_peers *peers, unsigned i)
 {
 	assert(i < peers->count);
 	return ps_known_daemon_id(peers->daemons[i]);

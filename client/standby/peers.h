@@ -17,7 +17,8 @@ struct ps_peers {
 	bool (*enough)(void *arg, const struct ps_peers *peers);
 	void *enough_arg;
 	unsigned count;
-	unsigned given; /* peers that the list names; those behind them were added from rosters */
+	/* Peers that the list names. Those behind them were added from rosters. */
+	unsigned listed_count;
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_control *controls[PS_MIRRORS_MAX]; /* NULL: the connection failed */
 	/* The identities of the daemons that answered; all zero: the daemon reported none. */
@@ -41,7 +42,7 @@ int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char 
                          struct ps_error *error);
 
 /* Returns the identity of the daemon at address `i`, or NULL if it told none. */
-const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i);
+const uint8_t *ps_peers_daemon_id(const struct ps_peers *peers, unsigned i);
 
 /* Asks each peer whose request is not NULL, and waits for all answers, or for enough of them. Frees
  * the replies of the round before. A peer that failed to answer is not asked again before

@@ -90,8 +90,8 @@ static void standby_free(struct perseas_standby *s)
 	ps_warm_thread_end(s->warmth);
 	if (s->env)
 		s->env->ops->free(s->env);
-	if (s->flag >= 0)
-		close(s->flag);
+	if (s->flag_fd >= 0)
+		close(s->flag_fd);
 	free((void *)(uintptr_t)s->options.tls_cert);
 	free((void *)(uintptr_t)s->options.tls_key);
 	free((void *)(uintptr_t)s->options.tls_ca);
@@ -121,8 +121,8 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 	s->unlisted = ps_unlisted_mirrors_new();
 	if (!s->unlisted)
 		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
-	s->flag = ps_flag_fd_new(error);
-	return s->flag < 0 ? error->code : ps_standby_thread_begin(s, error);
+	s->flag_fd = ps_flag_fd_new(error);
+	return s->flag_fd < 0 ? error->code : ps_standby_thread_begin(s, error);
 }
 
 int perseas_standby(const char *store, const char *mirrors, const struct perseas_options *options,
@@ -142,7 +142,7 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
 	if (!s)
 		return ps_fail(NULL, PERSEAS_ENOMEM, "out of memory");
 	s->pid = getpid();
-	s->flag = -1;
+	s->flag_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	rc = standby_begin(s, store, mirrors, options, &error);
 	if (rc) {
@@ -288,7 +288,7 @@ static bool begin_wait(struct perseas_standby *s)
 /* Ends a wait. After an error the standby follows the store as before, even if the store was just
  * handed to this wait. No other thread can wait before this returns, because it frees what the
  * standby's thread used. */
-static void end_wait(struct perseas_standby *s, bool failed)
+static void end_wait(struct perseas_standby *s, bool wait_failed)
 {
 	struct ps_error ignored;
 	enum ps_standby_stage stage;
@@ -301,7 +301,7 @@ static void end_wait(struct perseas_standby *s, bool failed)
 	if (stage == PS_STANDBY_HANDED)
 		ps_standby_thread_end(s);
 	/* If this fails, the next wait tries again. */
-	if (failed && stage != PS_STANDBY_FOLLOWING)
+	if (wait_failed && stage != PS_STANDBY_FOLLOWING)
 		ps_standby_thread_begin(s, &ignored);
 	pthread_mutex_lock(&s->lock);
 	s->is_waiting = false;
@@ -335,7 +335,7 @@ int perseas_standby_cancel(perseas_standby_t *s)
 	if (rc)
 		return rc;
 	atomic_store(&s->cancelled, true);
-	ps_flag_fd_raise(s->flag);
+	ps_flag_fd_raise(s->flag_fd);
 	s->env->ops->wake(s->env, PS_COMMITTER);
 	return 0;
 }
@@ -346,7 +346,7 @@ int perseas_standby_fd(perseas_standby_t *s)
 {
 	const int rc = check_standby(s);
 
-	return rc ? rc : s->flag;
+	return rc ? rc : s->flag_fd;
 }
 
 int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat)

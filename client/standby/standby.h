@@ -36,7 +36,7 @@ struct perseas_standby {
 	struct perseas_options options; /* copy of the caller's options and their strings */
 	/* Env of the thread, of its Watch requests, and of the waiting thread. */
 	struct ps_env *env;
-	int flag;               /* descriptor that perseas_standby_fd returns (flag_fd.h) */
+	int flag_fd;            /* descriptor that perseas_standby_fd returns (flag_fd.h) */
 	_Atomic bool cancelled; /* the present or next perseas_standby_wait must return */
 
 	pthread_mutex_t lock; /* guards these: */
@@ -50,11 +50,12 @@ struct perseas_standby {
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];
 
 	/* Owned by the thread while it runs. */
-	/* Handle for the next open, not open yet; its env has the connections of follow.looks. */
+	/* Handle for the next open, not open yet; its env has the connections of
+	 * follow.status_peers. */
 	struct perseas *p;
 	struct ps_follow follow;
 	struct ps_turn turn;
-	uint64_t until_ns;                    /* when the next look is due */
+	uint64_t next_look_at_ns;             /* when the next look is due */
 	struct ps_unlisted_mirrors *unlisted; /* mirrors of the store that the list may not name */
 	/* Keeps a copy of the memory (options.warm); may be ending; or NULL. */
 	struct ps_warm_thread *warmth;

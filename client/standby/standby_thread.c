@@ -51,13 +51,13 @@ void ps_standby_signal(struct perseas_standby *s)
 {
 	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	if (s->stat.state == PERSEAS_STANDBY_DUE || s->fault.code) {
-		ps_flag_fd_raise(s->flag);
+		ps_flag_fd_raise(s->flag_fd);
 		return;
 	}
-	ps_flag_fd_lower(s->flag);
+	ps_flag_fd_lower(s->flag_fd);
 	/* perseas_standby_cancel sets `cancelled` before it raises the flag. */
 	if (atomic_load(&s->cancelled))
-		ps_flag_fd_raise(s->flag);
+		ps_flag_fd_raise(s->flag_fd);
 }
 
 /* --- the result of a look --- */
@@ -151,7 +151,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	pthread_mutex_lock(&s->lock);
 	note_mirrors(s, images);
 	note_owner(s, images);
-	note_fault(s, images, now->nowhere);
+	note_fault(s, images, now->has_no_image);
 	s->is_uncreated = is_uncreated(images);
 	reserve_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
@@ -184,13 +184,13 @@ static bool is_turn(struct perseas_standby *s, const struct ps_follow_result *no
 {
 	/* A COMMAND of perseas run may contain this standby, and then has its mark. */
 	const uint8_t *mark = s->env->has_owner_mark ? s->env->owner_mark : NULL;
-	const uint64_t now_ns = ps_follow_now(&s->follow);
+	const uint64_t now_ns = ps_follow_now_ns(&s->follow);
 
-	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->until_ns);
+	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->next_look_at_ns);
 	if (*held)
 		return false;
 	return ps_turn_is_named(&s->turn, now, mark, now_ns) ||
-	       ps_turn_is_due(&s->turn, ownership, now_ns, &s->until_ns);
+	       ps_turn_is_due(&s->turn, ownership, now_ns, &s->next_look_at_ns);
 }
 
 static void look_at_store(struct perseas_standby *s)
@@ -202,10 +202,10 @@ static void look_at_store(struct perseas_standby *s)
 
 	if (s->warmth)
 		ps_warm_thread_read_figures(s->warmth, &figures);
-	s->follow.copies = s->warmth != NULL;
-	s->follow.memory = figures.total;
-	s->follow.warm = figures.here;
-	ps_follow_look(&s->follow, &now);
+	s->follow.has_copy = s->warmth != NULL;
+	s->follow.store_bytes = figures.total;
+	s->follow.copied_bytes = figures.here;
+	ps_follow_look_at_store(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* PERSEAS_CREATE: the open creates a store that no mirror has. */
 	ownership = s->is_uncreated && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE
@@ -214,7 +214,7 @@ static void look_at_store(struct perseas_standby *s)
 	s->stat.state = standby_state(ownership, due);
 	if (held)
 		snprintf(s->stat.text, sizeof(s->stat.text),
-		         "it has no owner, and is handed over to standby '%s'", now.handing.name);
+		         "it has no owner, and is handed over to standby '%s'", now.handover.name);
 	else
 		snprintf(s->stat.text, sizeof(s->stat.text), "%s", now.text);
 	ps_standby_signal(s);
@@ -246,11 +246,12 @@ static bool await_next_look(struct perseas_standby *s)
 	struct pollfd fds[PS_FOLLOW_FDS];
 
 	while (!try_hand_over(s)) {
-		uint64_t until_ns = s->until_ns;
-		const unsigned count = ps_follow_fds(&s->follow, fds, &until_ns);
+		uint64_t until_ns = s->next_look_at_ns;
+		const unsigned count = ps_follow_fill_pollfds(&s->follow, fds, &until_ns);
 
 		s->env->ops->pause(s->env, PS_KEEPER, fds, count, until_ns);
-		if (ps_follow_is_due(&s->follow) || ps_follow_now(&s->follow) >= s->until_ns)
+		if (ps_follow_is_due(&s->follow) ||
+		    ps_follow_now_ns(&s->follow) >= s->next_look_at_ns)
 			return true;
 	}
 	return false;
@@ -281,7 +282,7 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
-static void replace_copy(struct perseas_standby *s, struct ps_warm_thread *warmth)
+static void replace_warm_thread(struct perseas_standby *s, struct ps_warm_thread *warmth)
 {
 	struct ps_warm_thread *before;
 
@@ -293,7 +294,7 @@ static void replace_copy(struct perseas_standby *s, struct ps_warm_thread *warmt
 }
 
 /* Starts a new copy thread, and ends the previous one, which may still wait for a mirror. */
-static int begin_copy(struct perseas_standby *s, struct ps_error *error)
+static int start_warm_thread(struct perseas_standby *s, struct ps_error *error)
 {
 	struct ps_warm_thread *warmth = ps_warm_thread_begin(s->store, &s->options,
 	                                                     s->p->options.connect_timeout_ms,
@@ -301,30 +302,30 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 
 	if (!warmth)
 		return error->code;
-	replace_copy(s, warmth);
+	replace_warm_thread(s, warmth);
 	return 0;
 }
 
 /* Keeps the mirrors that only rosters name for the next thread: the mirrors of the list may have
  * left the store by then. */
-static void save_unlisted(struct perseas_standby *s)
+static void save_unlisted_mirrors(struct perseas_standby *s)
 {
-	const struct ps_peers *looks = &s->follow.looks;
+	const struct ps_peers *looks = &s->follow.status_peers;
 	struct ps_roster_places places = { .epoch = s->follow.roster_epoch,
 		                           .version = s->follow.roster_version,
-		                           .count = looks->count - looks->given };
+		                           .count = looks->count - looks->listed_count };
 
-	memcpy(places.addresses, &looks->addresses[looks->given],
+	memcpy(places.addresses, &looks->addresses[looks->listed_count],
 	       places.count * sizeof(places.addresses[0]));
 	ps_unlisted_mirrors_set(s->unlisted, &places);
 }
 
-static void follow_unlisted(struct perseas_standby *s)
+static void follow_saved_unlisted_mirrors(struct perseas_standby *s)
 {
 	struct ps_roster_places places;
 
 	ps_unlisted_mirrors_get(s->unlisted, &places);
-	ps_follow_add_known(&s->follow, &places);
+	ps_follow_add_mirrors(&s->follow, &places);
 }
 
 int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
@@ -339,16 +340,16 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	follow_unlisted(s);
+	follow_saved_unlisted_mirrors(s);
 	s->follow.name = s->options.name;
 	s->follow.order = s->options.order;
-	if (s->options.warm && begin_copy(s, error)) {
+	if (s->options.warm && start_warm_thread(s, error)) {
 		ps_follow_close(&s->follow);
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	s->follow.seen = note_images;
-	s->follow.seen_arg = s;
+	s->follow.on_result = note_images;
+	s->follow.on_result_arg = s;
 	s->is_ending = false;
 	pthread_mutex_lock(&s->lock);
 	move_stage(s, PS_STANDBY_FOLLOWING);
@@ -374,7 +375,7 @@ static void become_idle(struct perseas_standby *s)
  * an open with PERSEAS_CREATE would create another one. */
 static void add_unlisted_members(struct perseas_standby *s)
 {
-	const struct ps_peers *looks = &s->follow.looks;
+	const struct ps_peers *looks = &s->follow.status_peers;
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		if (ps_follow_is_unlisted_member(&s->follow, i))
@@ -391,7 +392,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	pthread_mutex_lock(&s->lock);
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
-	save_unlisted(s);
+	save_unlisted_mirrors(s);
 	ps_unlisted_mirrors_learn_from(s->unlisted, p);
 	add_unlisted_members(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -413,8 +414,8 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 /* `looks` has ended before: its env belongs to the handle, which may be freed. */
 void ps_standby_thread_end_watches(struct perseas_standby *s)
 {
-	ps_peers_end(&s->follow.watches);
-	ps_roster_free(&s->follow.settled);
+	ps_peers_end(&s->follow.watch_peers);
+	ps_roster_free(&s->follow.settled_roster);
 }
 
 void ps_standby_thread_end(struct perseas_standby *s)
@@ -426,7 +427,7 @@ void ps_standby_thread_end(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_KEEPER);
 	s->env->ops->join(s->env, PS_KEEPER);
-	save_unlisted(s);
+	save_unlisted_mirrors(s);
 	ps_follow_close(&s->follow);
 	become_idle(s);
 	ps_handle_free(p);

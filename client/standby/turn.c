@@ -40,17 +40,17 @@ static bool is_for_mark(const struct ps_handover_state *handing, const uint8_t *
 bool ps_turn_is_named(const struct ps_turn *turn, const struct ps_follow_result *now,
                       const uint8_t *mark, uint64_t now_ns)
 {
-	return now->ownership == PS_OWNER_NONE && now->handing.asked &&
-	       is_for_mark(&now->handing, mark) && now_ns >= turn->rest_until_ns;
+	return now->ownership == PS_OWNER_NONE && now->handover.exists &&
+	       is_for_mark(&now->handover, mark) && now_ns >= turn->rest_until_ns;
 }
 
 /* Notes a handover, and since when the store is free under it. Claims that do not end in an open do
  * not extend the time that the named standby gets. */
 static void note_handover(struct ps_turn *turn, const struct ps_follow_result *now, uint64_t now_ns)
 {
-	const struct ps_handover_state *handing = &now->handing;
+	const struct ps_handover_state *handing = &now->handover;
 
-	if (!handing->asked)
+	if (!handing->exists)
 		return;
 	if (now->ownership != PS_OWNER_NONE ||
 	    memcmp(turn->handover_id, handing->id, PS_ID_SIZE) != 0)
@@ -64,8 +64,8 @@ bool ps_turn_must_yield(struct ps_turn *turn, const struct ps_follow_result *now
                         const uint8_t *mark, uint64_t now_ns, uint64_t *until_ns)
 {
 	note_handover(turn, now, now_ns);
-	if (now->ownership != PS_OWNER_NONE || !now->handing.there ||
-	    is_for_mark(&now->handing, mark) ||
+	if (now->ownership != PS_OWNER_NONE || !now->handover.is_present ||
+	    is_for_mark(&now->handover, mark) ||
 	    now_ns >= turn->yield_since_ns + PS_TURN_YIELD_MS * MS_NS)
 		return false;
 	*until_ns = now_ns + PS_TURN_YIELD_LOOK_MS * MS_NS;

@@ -41,7 +41,7 @@ static uint64_t fetch_log(void *source, uint64_t offset, uint64_t length, void *
 {
 	struct ps_fetch *fetch = source;
 
-	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked : 0;
+	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked_count : 0;
 }
 
 static bool fetch_wait(void *source, uint64_t ticket)
@@ -71,7 +71,7 @@ static Perseas__Reply *ask_status(struct ps_warm_thread *warmth)
 
 /* Returns true if only transactions can have changed the image between these headers. The header
  * counts all other changes. */
-static bool is_same_image(const Perseas__Header *a, const Perseas__Header *b)
+static bool differs_only_by_commits(const Perseas__Header *a, const Perseas__Header *b)
 {
 	return ps_id_equal(a->store_id, b->store_id.data) &&
 	       ps_id_equal(a->image_id, b->image_id.data) && a->generation == b->generation &&
@@ -92,7 +92,7 @@ static void add_segments(struct ps_warm_thread *warmth, const Perseas__Header *h
 
 		if (segment->born && segment->born <= warmth->log.now.seq && !segment->died &&
 		    !ps_warm_part(warmth->copy, segment->id))
-			(void)ps_warm_add(warmth->copy, &key, warmth->log.seq);
+			(void)ps_warm_add_segment(warmth->copy, &key, warmth->log.seq);
 	}
 }
 
@@ -115,7 +115,7 @@ static bool find_slot_record(const struct ps_warm_thread *warmth, struct ps_warm
 /* Gives the copy up, because it may differ from the image. */
 static void drop_copy(struct ps_warm_thread *warmth)
 {
-	struct ps_warm *copy;
+	struct ps_warm_copy *copy;
 
 	pthread_mutex_lock(&warmth->lock);
 	copy = warmth->copy;
@@ -138,11 +138,11 @@ static uint64_t bytes_allowed(struct ps_warm_thread *warmth)
 	/* With less than the time of a page, no page could ever be read. */
 	if (at_once < page)
 		at_once = page;
-	if (warmth->free_at + at_once < now)
-		warmth->free_at = now - at_once;
-	if (warmth->free_at >= now)
+	if (warmth->rate_allows_read_at + at_once < now)
+		warmth->rate_allows_read_at = now - at_once;
+	if (warmth->rate_allows_read_at >= now)
 		return 0;
-	return (uint64_t)((double)(now - warmth->free_at) * (double)warmth->rate / 1e9);
+	return (uint64_t)((double)(now - warmth->rate_allows_read_at) * (double)warmth->rate / 1e9);
 }
 
 /* Chooses the pages that this round reads. */
@@ -159,8 +159,9 @@ static void choose_runs(struct ps_warm_thread *warmth)
 		const uint64_t most = (left - used) / PS_WARM_PAGE;
 		struct ps_warmth_run *run = &warmth->runs[warmth->run_count];
 
-		if (!ps_warm_next(warmth->copy, warmth->log.from.seq,
-		                  most < RUN_PAGES ? (unsigned)most : RUN_PAGES, &run->range))
+		if (!ps_warm_next_to_read(warmth->copy, warmth->log.from.seq,
+		                          most < RUN_PAGES ? (unsigned)most : RUN_PAGES,
+		                          &run->range))
 			break;
 		run->bytes = warmth->block + used;
 		used += (uint64_t)(run->range.length + PS_WARM_PAGE - 1) / PS_WARM_PAGE *
@@ -169,7 +170,7 @@ static void choose_runs(struct ps_warm_thread *warmth)
 	}
 	warmth->figures.read += used;
 	pthread_mutex_unlock(&warmth->lock);
-	warmth->free_at += (uint64_t)((double)used * 1e9 / (double)warmth->rate);
+	warmth->rate_allows_read_at += (uint64_t)((double)used * 1e9 / (double)warmth->rate);
 }
 
 static bool request_runs(struct ps_warm_thread *warmth)
@@ -197,7 +198,7 @@ static bool note_changes(struct ps_warm_thread *warmth, uint64_t before)
 		if (ps_log_older_followed(&warmth->log, &back, &record) ||
 		    record->kind == PS_RECORD_DESTROY)
 			return false;
-		ps_warm_change(warmth->copy, record);
+		ps_warm_note_changes(warmth->copy, record);
 	}
 	return true;
 }
@@ -208,7 +209,8 @@ static bool add_runs_to_copy(struct ps_warm_thread *warmth)
 {
 	assert_locked(warmth);
 	for (unsigned i = 0; i < warmth->run_count; i++)
-		if (!ps_warm_arrived(warmth->copy, &warmth->runs[i].range, warmth->runs[i].bytes)) {
+		if (!ps_warm_store_read(warmth->copy, &warmth->runs[i].range,
+		                        warmth->runs[i].bytes)) {
 			warmth->next_copy_at = warmth->env->ops->now(warmth->env) +
 			                       ps_ms(NO_MEMORY_MS);
 			return false;
@@ -290,7 +292,8 @@ static bool read_round_data(struct ps_warm_thread *warmth)
 		return false;
 	reply = ask_status(warmth);
 	good = reply &&
-	       is_same_image(warmth->base->store->status->header, reply->store->status->header) &&
+	       differs_only_by_commits(warmth->base->store->status->header,
+	                               reply->store->status->header) &&
 	       accept_round(warmth, before, reply->store->status->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return good;
@@ -308,9 +311,10 @@ static bool read_round(struct ps_warm_thread *warmth)
 		return false;
 	}
 	ps_log_begin_round(&warmth->log);
-	warmth->pause = warmth->log.seq > before ? ps_ms(BUSY_PAUSE_MS) : 2 * warmth->pause;
-	if (warmth->pause > ps_ms(IDLE_PAUSE_MS))
-		warmth->pause = ps_ms(IDLE_PAUSE_MS);
+	warmth->round_pause_ns = warmth->log.seq > before ? ps_ms(BUSY_PAUSE_MS)
+	                                                  : 2 * warmth->round_pause_ns;
+	if (warmth->round_pause_ns > ps_ms(IDLE_PAUSE_MS))
+		warmth->round_pause_ns = ps_ms(IDLE_PAUSE_MS);
 	return true;
 }
 
@@ -336,7 +340,7 @@ static bool begin_log(struct ps_warm_thread *warmth, uint64_t log_size)
 static bool begin_image(struct ps_warm_thread *warmth)
 {
 	const Perseas__Header *header;
-	struct ps_warm *copy, *older = NULL;
+	struct ps_warm_copy *copy, *older = NULL;
 	bool ours;
 
 	warmth->base = ask_status(warmth);
@@ -370,7 +374,7 @@ static void end_image(struct ps_warm_thread *warmth)
 /* --- the thread --- */
 
 /* Returns true if the thread must keep reading from the mirror at this address. */
-static bool is_still_source(struct ps_warm_thread *warmth, const char *address)
+static bool is_still_copy_source(struct ps_warm_thread *warmth, const char *address)
 {
 	bool on;
 
@@ -384,11 +388,12 @@ static bool is_still_source(struct ps_warm_thread *warmth, const char *address)
 static void pause_between_rounds(struct ps_warm_thread *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
-	uint64_t pause = warmth->run_count ? 0 : warmth->pause;
+	uint64_t pause = warmth->run_count ? 0 : warmth->round_pause_ns;
 
-	if (warmth->run_count && warmth->free_at > now)
-		pause = warmth->free_at - now < warmth->pause ? warmth->free_at - now
-		                                              : warmth->pause;
+	if (warmth->run_count && warmth->rate_allows_read_at > now)
+		pause = warmth->rate_allows_read_at - now < warmth->round_pause_ns
+		                ? warmth->rate_allows_read_at - now
+		                : warmth->round_pause_ns;
 	if (pause)
 		pause_for(warmth, pause);
 }
@@ -399,9 +404,9 @@ static void follow_image(struct ps_warm_thread *warmth, const char *address)
 
 	if (ps_peers_begin(&warmth->peers, warmth->env, address, warmth->timeout_ms, &error))
 		return;
-	warmth->pause = ps_ms(BUSY_PAUSE_MS);
+	warmth->round_pause_ns = ps_ms(BUSY_PAUSE_MS);
 	if (begin_image(warmth))
-		while (is_still_source(warmth, address) && read_round(warmth))
+		while (is_still_copy_source(warmth, address) && read_round(warmth))
 			pause_between_rounds(warmth);
 	end_image(warmth);
 	ps_peers_end(&warmth->peers);
@@ -423,14 +428,14 @@ static void run_copy_thread(void *arg)
 			return;
 		if (aimed && warmth->env->ops->now(warmth->env) >= warmth->next_copy_at)
 			follow_image(warmth, address);
-		if (is_still_source(warmth, address) || !aimed)
+		if (is_still_copy_source(warmth, address) || !aimed)
 			pause_for(warmth, ps_ms(RETRY_MS));
 	}
 }
 
 /* --- functions for standbys --- */
 
-static void warmth_free(struct ps_warm_thread *warmth)
+static void warm_thread_free(struct ps_warm_thread *warmth)
 {
 	if (warmth->env)
 		warmth->env->ops->free(warmth->env);
@@ -465,25 +470,25 @@ struct ps_warm_thread *ps_warm_thread_begin(const char *store,
 		ps_error_set(error, PERSEAS_ESYSTEM,
 		             "the thread that keeps a copy of store '%s' did not start", store);
 	}
-	warmth_free(warmth);
+	warm_thread_free(warmth);
 	return NULL;
 }
 
 /* Returns how well peer `i` suits as a source, or 0 if it does not. An image that is behind would
  * soon be replaced by another source. */
-static unsigned rate_source(const struct ps_images *images, unsigned i)
+static unsigned rate_copy_source(const struct ps_images *images, unsigned i)
 {
 	const Perseas__StoreStatus *told = images->told[i];
 
-	if (!told || !images->newest || !ps_images_is_counted(images, i) ||
+	if (!told || !images->newest || !ps_images_is_candidate(images, i) ||
 	    told->slot->epoch != images->newest->slot->epoch)
 		return 0;
 	/* A mirror on this host costs the least. */
 	return images->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
 }
 
-static bool is_source(const struct ps_warm_thread *warmth, const struct ps_images *images,
-                      unsigned i)
+static bool is_copy_source(const struct ps_warm_thread *warmth, const struct ps_images *images,
+                           unsigned i)
 {
 	return warmth->has_source && !strcmp(warmth->address, images->peers->addresses[i].text) &&
 	       ps_id_equal(images->told[i]->header->image_id, warmth->image_id);
@@ -495,11 +500,11 @@ void ps_warm_thread_choose_source(struct ps_warm_thread *warmth, const struct ps
 
 	pthread_mutex_lock(&warmth->lock);
 	for (unsigned i = 0; i < images->peers->count; i++) {
-		const unsigned is = rate_source(images, i);
+		const unsigned is = rate_copy_source(images, i);
 
-		if (is &&
-		    (best < 0 || is > rate_source(images, (unsigned)best) ||
-		     (is == rate_source(images, (unsigned)best) && is_source(warmth, images, i))))
+		if (is && (best < 0 || is > rate_copy_source(images, (unsigned)best) ||
+		           (is == rate_copy_source(images, (unsigned)best) &&
+		            is_copy_source(warmth, images, i))))
 			best = (int)i;
 	}
 	warmth->has_source = best >= 0;
@@ -517,14 +522,14 @@ void ps_warm_thread_read_figures(struct ps_warm_thread *warmth,
 {
 	pthread_mutex_lock(&warmth->lock);
 	if (warmth->copy)
-		ps_warm_figures(warmth->copy, &warmth->figures.here, &warmth->figures.total);
+		ps_warm_count_bytes(warmth->copy, &warmth->figures.here, &warmth->figures.total);
 	*figures = warmth->figures;
 	pthread_mutex_unlock(&warmth->lock);
 }
 
-struct ps_warm *ps_warm_thread_take(struct ps_warm_thread *warmth)
+struct ps_warm_copy *ps_warm_thread_take(struct ps_warm_thread *warmth)
 {
-	struct ps_warm *copy;
+	struct ps_warm_copy *copy;
 
 	pthread_mutex_lock(&warmth->lock);
 	warmth->is_ending = true;
@@ -542,5 +547,5 @@ void ps_warm_thread_end(struct ps_warm_thread *warmth)
 		return;
 	ps_warm_free(ps_warm_thread_take(warmth));
 	warmth->env->ops->join(warmth->env, PS_KEEPER);
-	warmth_free(warmth);
+	warm_thread_free(warmth);
 }

@@ -37,7 +37,7 @@ struct ps_warm_thread {
 	bool has_source; /* address and image_id say which image to read; false: read none */
 	char address[sizeof(((struct ps_address *)NULL)->text)];
 	uint8_t image_id[PS_ID_SIZE];
-	struct ps_warm *copy; /* the copy so far; NULL: none */
+	struct ps_warm_copy *copy; /* the copy so far; NULL: none */
 	struct ps_warm_thread_figures figures;
 
 	/* Only the thread uses these. */
@@ -49,9 +49,9 @@ struct ps_warm_thread {
 	uint8_t *block;       /* memory for the pages of a round */
 	struct ps_warmth_run runs[PS_WARMTH_RUNS]; /* the pages that the present round reads */
 	unsigned run_count;                        /* number of `runs` */
-	uint64_t free_at;                          /* when the rate limit allows the next read */
+	uint64_t rate_allows_read_at;              /* when the rate limit allows the next read */
 	uint64_t next_copy_at;                     /* earliest time for the next copy */
-	uint64_t pause; /* time to wait after a round that read no pages */
+	uint64_t round_pause_ns; /* time to wait after a round that read no pages */
 };
 
 /* Starts the thread, which reads nothing before ps_warm_thread_choose_source. timeout_ms: time
@@ -70,7 +70,7 @@ void ps_warm_thread_read_figures(struct ps_warm_thread *warmth,
 
 /* Hands the copy over to the caller, and has the thread end without waiting for it. Returns NULL if
  * there is no copy. */
-struct ps_warm *ps_warm_thread_take(struct ps_warm_thread *warmth);
+struct ps_warm_copy *ps_warm_thread_take(struct ps_warm_thread *warmth);
 
 /* Ends the thread, waits for that, and frees everything. NULL is allowed. */
 void ps_warm_thread_end(struct ps_warm_thread *warmth);

@@ -1,8 +1,8 @@
 /*
  * version.h - negotiates the version of control messages on a connection, and says which version
  * each message needs. Connections of owners and commands (client/host/control_greeting.c,
- * client/demand/reach.c) and of the daemon (server/loop/control_loop.c) call it. It does no I/O and
- * decides nothing about stores.
+ * client/demand/fetch_connection.c) and of the daemon (server/loop/control_loop.c) call it. It does
+ * no I/O and decides nothing about stores.
  *
  * The version in a struct ps_control_hello is a single version, or a range with the highest one in
  * its low 16 bits and the lowest one above them. The owner sends the range that it speaks. The

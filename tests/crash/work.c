@@ -281,7 +281,7 @@ int work_destroy(struct work *w, uint32_t id)
 {
 	uint64_t seq = w->p->commit.seq;
 	uint32_t ids[PS_SEGMENTS_MAX];
-	unsigned count = ps_grown_ids(w->p, ps_segment_by_id(w->p, id), ids);
+	unsigned count = ps_grown_part_ids(w->p, ps_segment_by_id(w->p, id), ids);
 	int state, rc;
 	char name[16];
 

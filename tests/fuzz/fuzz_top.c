@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ps_peers peers = {
 		.count = MIRRORS,
-		.given = MIRRORS,
+		.listed_count = MIRRORS,
 		.addresses = { { .text = "a:1" }, { .text = "127.0.0.1:7170" } },
 	};
 	struct ps_top top = { 0 };

@@ -161,8 +161,8 @@ static void look_at(struct sim_world *w, struct absence *a, struct sim_owner *o)
 			w->schedule->think = BUSY;
 			a->step = STEP_HERE;
 		} else if (m->state == PERSEAS_MIRROR_RESYNCING && a->crashes &&
-		           o->handle->upkeep.resync.in_place &&
-		           sim_chance(w, o->handle->upkeep.resync.done ? 30 : 3))
+		           o->handle->upkeep.resync.is_in_place &&
+		           sim_chance(w, o->handle->upkeep.resync.sent_bytes ? 30 : 3))
 			disturb(w, a, o);
 		break;
 	}

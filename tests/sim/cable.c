@@ -101,7 +101,7 @@ const struct ps_fabric *sim_cable_fabric(struct sim_mirror *m)
 	direct.attach = direct_attach;
 	direct.attach_begin = direct_attach_begin;
 	direct.attach_step = direct_attach_step;
-	direct.leads_begin = direct_leads_begin;
+	direct.begin_route_test = direct_leads_begin;
 	direct.post = direct_post;
 	direct.read = direct_read;
 	return &direct;

@@ -174,7 +174,7 @@ static void take_signs(struct ps_control *control)
 		if (!reply)
 			sim_fail(control->owner->world, "a sign is not valid: %s", why);
 		if (ps_asked_match(&control->due, reply) == PS_MATCH_WORKING)
-			control->worked_at = control->signed_at = control->owner->world->now;
+			control->last_progress_at = control->signed_at = control->owner->world->now;
 		else if (!control->forged)
 			control->ended = control->strange = true;
 		perseas__reply__free_unpacked(reply, NULL);
@@ -404,12 +404,12 @@ static int env_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 
 	*count = 0;
 	*reply = NULL;
-	control->worked_at = begun;
+	control->last_progress_at = begun;
 	do {
 		while (!control->arrived && !o->dead && sim_owner_now(o) < wait.until) {
 			sim_task_block(o, &wait);
-			if (control->worked_at + patience > wait.until)
-				wait.until = control->worked_at + patience;
+			if (control->last_progress_at + patience > wait.until)
+				wait.until = control->last_progress_at + patience;
 		}
 		if (o->dead)
 			return unreachable(control, "this process is dead", error);
@@ -574,9 +574,9 @@ const struct ps_env_ops sim_env_ops = {
 	.answered = env_answered,
 	.ended = env_ended,
 	.control_fd = env_control_fd,
-	.control_waits = env_control_waits,
-	.worked_at = env_worked_at,
-	.hear = sim_hear,
+	.fill_control_pollfd = env_control_waits,
+	.last_progress_at = env_worked_at,
+	.expect_heartbeats = sim_hear,
 	.silent = env_silent,
 	.trace = env_trace,
 	.disconnect = env_disconnect,

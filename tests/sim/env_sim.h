@@ -33,16 +33,16 @@ struct ps_control {
 	bool strange;                     /* this end has, since something came that did not fit */
 	bool closed;                      /* this end has */
 	int fd;
-	struct ps_asked due; /* requests not yet answered */
-	int asked;           /* body case of the last one */
-	uint64_t made_up;    /* for a mistake: the request whose reply is; 0: none */
-	uint64_t signed_at;  /* when the last sign of progress came */
-	uint64_t worked_at;  /* the same, or when an answer was waited for last */
-	uint64_t hear_ns;    /* how long it may be silent; 0: as long as it likes */
-	uint64_t hearings;   /* number of calls of sim_hear */
-	bool cut;            /* the last look found it so */
-	bool silent;         /* it ended by that */
-	bool forged;         /* a reply was, so that an answer may come that is no longer due */
+	struct ps_asked due;       /* requests not yet answered */
+	int asked;                 /* body case of the last one */
+	uint64_t made_up;          /* for a mistake: the request whose reply is; 0: none */
+	uint64_t signed_at;        /* when the last sign of progress came */
+	uint64_t last_progress_at; /* the same, or when an answer was waited for last */
+	uint64_t hear_ns;          /* how long it may be silent; 0: as long as it likes */
+	uint64_t hearings;         /* number of calls of sim_hear */
+	bool cut;                  /* the last look found it so */
+	bool silent;               /* it ended by that */
+	bool forged; /* a reply was, so that an answer may come that is no longer due */
 	struct sim_session server;
 	/* The mirror's side: the slow request (or NULL), the requests behind it, and the signs of
 	 * progress given so far and to be given. */

@@ -37,7 +37,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	s->log_size = RING;
 	s->left = 400;
 	s->think = SIM_MS;
-	s->calm = s->heap = s->apart = s->demand = s->straight = s->disks = false;
+	s->calm = s->heap = s->apart = s->demand = s->direct_link = s->disks = false;
 	s->threads = s->nowait = s->gather_us = s->tracks = s->destroys = s->grows = 0;
 	s->losses = s->changes = s->stops = s->work = s->jumps = s->trims = s->poor = 0;
 }

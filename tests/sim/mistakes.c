@@ -355,7 +355,7 @@ bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 		return false;
 	if (chain->undo_write_count)
 		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->upkeep.resync.has_posted &&
-		       p->upkeep.resync.done < p->upkeep.resync.total;
+		       p->upkeep.resync.sent_bytes < p->upkeep.resync.total_bytes;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
 	if (is(link->owner->world, SIM_MISTAKE_UNCOMMITTED) && segment && segment->base)
 		memcpy((void *)(uintptr_t)chain->writes[0].src,

@@ -269,9 +269,9 @@ void sim_mistake_fetched(struct sim_owner *o, enum ps_lane lane, const struct ps
  * seen of the mirror. */
 bool sim_mistake_straight(const struct sim_world *w);
 struct ps_fetch_request;
-struct ps_peek_result;
+struct ps_direct_read_result;
 void sim_mistake_peeked(struct sim_owner *o, const struct ps_fetch_request *fetch,
-                        struct ps_peek_result *seen);
+                        struct ps_direct_read_result *seen);
 struct ps_demand;
 struct ps_mapping;
 /* For granules that memory suffices for only in part: whether such a mistake is made; called when

@@ -6,7 +6,7 @@
 #include "mistakes.h"
 
 #include "../../client/demand/demand.h"
-#include "../../client/demand/peeker.h"
+#include "../../client/demand/direct_reader.h"
 #include "pager_sim.h"
 #include "process.h"
 
@@ -50,8 +50,8 @@ void sim_mistake_fetched(struct sim_owner *o, enum ps_lane lane, const struct ps
 		claim(wanted, after);
 		after->header->rewrites = before->header->rewrites;
 	}
-	if (is(o, SIM_MISTAKE_LAGS) && before->slot && before->slot->seq < wanted->unmapped_seq)
-		before->slot->seq = wanted->unmapped_seq;
+	if (is(o, SIM_MISTAKE_LAGS) && before->slot && before->slot->seq < wanted->last_unmap_seq)
+		before->slot->seq = wanted->last_unmap_seq;
 	if (is(o, SIM_MISTAKE_HALF)) {
 		before->header->state = after->header->state = PERSEAS__STATE__STATE_CONSISTENT;
 		after->header->rewrites = before->header->rewrites;
@@ -83,7 +83,8 @@ static void come_late(struct sim_owner *o, struct ps_demand *d,
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_fetch_request *missing, const struct ps_fetch_answer *fetched)
 {
-	if (is(o, SIM_MISTAKE_OUTLIVES) && !ps_source_fault(&d->fetching[which].wanted, fetched))
+	if (is(o, SIM_MISTAKE_OUTLIVES) &&
+	    !ps_answer_rejection(&d->fetching[which].wanted, fetched))
 		come_late(o, d, missing, d->fetching[which].generation, fetched);
 }
 
@@ -102,7 +103,7 @@ void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned 
 	const struct ps_fetching *f = &d->fetching[which];
 	const struct ps_mapping *mapping;
 
-	if (!is(o, SIM_MISTAKE_FILLED_AGAIN) || ps_source_fault(&f->wanted, fetched))
+	if (!is(o, SIM_MISTAKE_FILLED_AGAIN) || ps_answer_rejection(&f->wanted, fetched))
 		return;
 	mapping = ps_mapping_by_generation(o->handle->demand, f->generation);
 	for (unsigned i = 0; mapping && i < f->count; i++)
@@ -129,7 +130,7 @@ void sim_mistake_discarded(struct sim_owner *o, struct ps_demand *d, unsigned wh
 	unsigned filled;
 
 	if (!is(o, SIM_MISTAKE_DISCARDED) || ps_source_lane(which) != PS_BULK_LANE ||
-	    ps_source_fault(&f->wanted, fetched))
+	    ps_answer_rejection(&f->wanted, fetched))
 		return;
 	filled = find_granules(d, f, false);
 	sim_owner_sleep(o, sim_below(o->world, 200 * SIM_MS));
@@ -163,16 +164,16 @@ bool sim_mistake_straight(const struct sim_world *w)
 }
 
 void sim_mistake_peeked(struct sim_owner *o, const struct ps_fetch_request *fetch,
-                        struct ps_peek_result *seen)
+                        struct ps_direct_read_result *seen)
 {
 	struct ps_fetch_request slots = *fetch;
-	struct ps_peek_result behind;
+	struct ps_direct_read_result behind;
 	uint8_t none;
 
 	if (!is(o, SIM_MISTAKE_SLOT_BEHIND))
 		return;
 	slots.length = 0;
-	ps_peek(&slots, &none, &behind);
+	ps_direct_read(&slots, &none, &behind);
 	seen->epoch = behind.epoch;
 	seen->seq = behind.seq;
 }

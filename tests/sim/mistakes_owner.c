@@ -14,7 +14,7 @@
 /* Gives the seq of the transaction in doubt to the next one, as if it had never been sent. */
 static void redo(struct perseas *p)
 {
-	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
+	const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
 	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
 
 	if (!p->commit.in_doubt_seq || p->commit.in_doubt_seq != p->commit.seq || !record ||
@@ -68,7 +68,7 @@ static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *m
 static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Slot *slot)
 {
 	const struct ps_ring *ring = &o->handle->commit.ring;
-	const struct ps_entry *next;
+	const struct ps_ring_entry *next;
 
 	if (sim_mistake_is(o->world, SIM_MISTAKE_AGAIN) && slot->seq > m->acked_seq && m->acked_seq)
 		slot->seq = m->acked_seq;
@@ -197,7 +197,7 @@ void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx)
 		return;
 	pthread_mutex_lock(&tx->p->lock);
 	tx->traits &= (uint8_t)~PS_TX_SERIAL;
-	ps_turn_pass(tx->p);
+	ps_turn_give_to_next(tx->p);
 	pthread_mutex_unlock(&tx->p->lock);
 	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
 }

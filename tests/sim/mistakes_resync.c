@@ -15,10 +15,10 @@
 
 int __real_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
 int __wrap_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
-enum ps_due_base __real_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
-                                     const Perseas__ClaimReply *claim);
-enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
-                                     const Perseas__ClaimReply *claim);
+enum ps_due_base __real_ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                           const Perseas__ClaimReply *claim);
+enum ps_due_base __wrap_ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                           const Perseas__ClaimReply *claim);
 int __real_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                            const Perseas__ClaimReply *claim, const uint8_t *image_id);
 int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
@@ -28,8 +28,8 @@ int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
 int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
                                const struct ps_chain *chain);
 
-int __real_ps_resync_compare_some(struct perseas *p, struct ps_error *error);
-int __wrap_ps_resync_compare_some(struct perseas *p, struct ps_error *error);
+int __real_ps_resync_step_comparing(struct perseas *p, struct ps_error *error);
+int __wrap_ps_resync_step_comparing(struct perseas *p, struct ps_error *error);
 
 void __real_ps_repair_step(struct perseas *p);
 void __wrap_ps_repair_step(struct perseas *p);
@@ -75,11 +75,11 @@ int __wrap_ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	return 0;
 }
 
-enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
-                                     const Perseas__ClaimReply *claim)
+enum ps_due_base __wrap_ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                           const Perseas__ClaimReply *claim)
 {
 	const bool whole = claim->header->state == PERSEAS__STATE__STATE_CONSISTENT;
-	const enum ps_due_base base = __real_ps_due_judge(p, m, claim);
+	const enum ps_due_base base = __real_ps_due_choose_base(p, m, claim);
 
 	if (claim->slot && whole && is(p, SIM_MISTAKE_ANY_SLOT))
 		return PS_DUE_CHANGED;
@@ -116,7 +116,7 @@ int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_b
 	const int rc = __real_ps_due_make_set(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
-	          p->upkeep.resync.in_place ? "" : ", not in place", p->upkeep.resync.why);
+	          p->upkeep.resync.is_in_place ? "" : ", not in place", p->upkeep.resync.why);
 	if (!rc && base == PS_DUE_CHANGED && is(p, SIM_MISTAKE_LISTED_EARLY))
 		list_early(p, m);
 	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
@@ -125,9 +125,9 @@ int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_b
 	return rc;
 }
 
-int __wrap_ps_resync_compare_some(struct perseas *p, struct ps_error *error)
+int __wrap_ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 {
-	const int rc = __real_ps_resync_compare_some(p, error);
+	const int rc = __real_ps_resync_step_comparing(p, error);
 
 	if (rc > 0 && is(p, SIM_MISTAKE_DIGEST_STALE))
 		p->upkeep.resync.target->due_granules->compared_since_seq = p->commit.seq;

@@ -57,12 +57,12 @@ void __wrap_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *seg
 		memcpy(bytes, segment->base + offset, length);
 }
 
-void __real_ps_demand_settle(struct perseas *p);
-void __wrap_ps_demand_settle(struct perseas *p);
+void __real_ps_demand_await_fill(struct perseas *p);
+void __wrap_ps_demand_await_fill(struct perseas *p);
 
 /* Looks for stores where memory counts as here, and does not wait for the rest. */
-void __wrap_ps_demand_settle(struct perseas *p)
+void __wrap_ps_demand_await_fill(struct perseas *p)
 {
 	if (!sim_mistake_is(((const struct sim_owner *)p->env)->world, SIM_MISTAKE_UNSETTLED))
-		__real_ps_demand_settle(p);
+		__real_ps_demand_await_fill(p);
 }

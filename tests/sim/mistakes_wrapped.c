@@ -213,7 +213,7 @@ int __wrap_ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacin
 		return 0;
 	/* The owner believes that the mirror has acknowledged something meanwhile. */
 	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.target)
-		p->upkeep.resync.target->broken_copies.wait.acked_at_pause = UINT64_MAX;
+		p->upkeep.resync.target->broken_copies.commit_pauses.acked_at_pause = UINT64_MAX;
 	return __real_ps_pace_await_copy(p, flags, pacing);
 }
 

@@ -28,7 +28,7 @@ static void draw_mirrors(struct sim_world *w, struct sim_schedule *s)
 static void draw_memory(struct sim_world *w, struct sim_schedule *s)
 {
 	s->demand = sim_chance(w, 35);
-	s->straight = s->demand && sim_chance(w, 50);
+	s->direct_link = s->demand && sim_chance(w, 50);
 	s->poor = s->demand && sim_chance(w, 33) ? 30 : 0;
 	s->destroys = sim_chance(w, 50) ? 5 : 0;
 	s->grows = sim_chance(w, 50) ? 8 : 0;

@@ -49,7 +49,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_aim_quiet(s);
 	s->cancels = s->nowait = s->gather_us = s->tracks = s->trims = 0;
 	s->destroys = s->grows = s->confirms = s->threads = s->alarms = 0;
-	s->demand = s->straight = s->apart = false;
+	s->demand = s->direct_link = s->apart = false;
 	/* The heap makes the image larger than the part of the ring that a copy may use. */
 	s->heap = true;
 	s->large = 100;

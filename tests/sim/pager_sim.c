@@ -113,8 +113,9 @@ static bool can_see(struct ps_demand *d, const uint8_t *at, bool *never)
 
 	if (!mapping || *page_of(d->pager, at) != PAGE_MISSING)
 		return true;
-	*never = d->fenced;
-	ps_granule_want(d, mapping, ps_granule_by_address(d, mapping, (uint64_t)(uintptr_t)at));
+	*never = d->is_fenced;
+	ps_granule_note_wanted(d, mapping,
+	                       ps_granule_by_address(d, mapping, (uint64_t)(uintptr_t)at));
 	return false;
 }
 
@@ -129,7 +130,7 @@ int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length)
 	for (const uint8_t *end = at + length; at < end && !never; at++)
 		while (!can_see(d, at, &never) && !never) {
 			d->ops->wake(d->pager, PS_FAULT_LANE);
-			o->env.ops->wait(&o->env, &d->change, &d->lock, PS_NEVER);
+			o->env.ops->wait(&o->env, &d->changed, &d->lock, PS_NEVER);
 		}
 	pthread_mutex_unlock(&d->lock);
 	return never ? PERSEAS_EFENCED : 0;
@@ -163,7 +164,7 @@ void sim_pager_discard(struct sim_owner *o)
 	pthread_mutex_lock(&d->lock);
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		const struct ps_mapping *mapping = &d->mappings[i];
-		uint8_t *pages = mapping->covered > 0 ? page_of(d->pager, mapping->base) : NULL;
+		uint8_t *pages = mapping->cover_state > 0 ? page_of(d->pager, mapping->base) : NULL;
 
 		for (uint64_t at = 0; pages && at < mapping->size; at += SIM_SMALL_PAGE)
 			if (mapping->states[at / SIM_GRANULE] == PS_GRANULE_HERE) {
@@ -194,7 +195,7 @@ static void show(struct ps_pager *pager)
 {
 	struct sim_owner *o = pager->owner;
 
-	o->env.ops->broadcast(&o->env, &pager->demand->change);
+	o->env.ops->broadcast(&o->env, &pager->demand->changed);
 	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
 }
 
@@ -209,7 +210,7 @@ static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *b
                            uint32_t length, bool watched)
 {
 	struct ps_mapping *mapping = ps_mapping_by_generation(pager->demand,
-	                                                      pager->demand->filling);
+	                                                      pager->demand->filling_generation);
 	const bool shadowed = mapping->shadow;
 	const uint32_t most = room(pager, length);
 
@@ -267,7 +268,7 @@ static bool pager_ask(struct ps_pager *pager, unsigned which,
 	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
 
-	if (missing->straight.fabric) {
+	if (missing->direct_link.fabric) {
 		sim_reader_ask(&pager->readers[which], missing);
 		return true;
 	}
@@ -311,8 +312,8 @@ static void let_go(struct ps_pager *pager)
 	struct ps_demand *d = pager->demand;
 
 	pthread_mutex_lock(&d->lock);
-	d->fenced = true;
-	d->env->ops->broadcast(d->env, &d->change);
+	d->is_fenced = true;
+	d->env->ops->broadcast(d->env, &d->changed);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -325,7 +326,7 @@ static void pager_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t unti
 		const struct pager_source *source = &pager->sources[ps_source_number(lane, i)];
 
 		if (source->asking && source->control)
-			sim_env_ops.control_waits(source->control, &fds[wait.count++]);
+			sim_env_ops.fill_control_pollfd(source->control, &fds[wait.count++]);
 	}
 	wait.flag = &pager->woken[lane];
 	if (pager->owner->dead)
@@ -338,23 +339,23 @@ const struct ps_pager_ops sim_pager_ops = {
 	.granule = SIM_GRANULE,
 	.page = SIM_SMALL_PAGE,
 	.run = SIM_RUN,
-	.late = SIM_LATE,
+	.second_request_after_ns = SIM_LATE,
 	.begin = pager_begin,
 	.end = pager_end,
-	.limit = pager_has_no_limit,
+	.limitation_text = pager_has_no_limit,
 	.wake = pager_wake,
 	.look_up = pager_looks_up_nothing,
-	.start_peeker = pager_start_peeker,
-	.can_watch = pager_can_watch,
+	.start_direct_reader = pager_start_peeker,
+	.can_track_stores = pager_can_watch,
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,
-	.moves = pager_moves,
-	.gather = pager_gathers_all,
-	.refuse = pager_refuse,
-	.lead = pager_lead,
+	.can_move = pager_moves,
+	.collapse = pager_gathers_all,
+	.poison = pager_refuse,
+	.set_source_address = pager_lead,
 	.drop = pager_drop,
-	.is_still_peeking = pager_is_still_peeking,
+	.is_still_reading = pager_is_still_peeking,
 	.ask = pager_ask,
 	.answer = pager_answer,
 	.sleep = pager_sleep,

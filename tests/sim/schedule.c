@@ -94,7 +94,7 @@ static void draw(struct sim_world *w)
 		s->gather_us = 1 + w->seed * 7919 % 40000;
 	s->confirms = sim_mistake_confirms(w) ? 40 : any && w->seed % 5 == 1 ? 15 : 0;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
-	s->straight = w->mistake ? sim_mistake_straight(w) : w->seed % 16 == 11;
+	s->direct_link = w->mistake ? sim_mistake_straight(w) : w->seed % 16 == 11;
 	s->poor = sim_mistake_poor(w) || (!w->mistake && s->demand && w->seed / 16 % 3) ? 30 : 0;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	s->threads = s->apart ? 90 : s->threads;

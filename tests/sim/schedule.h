@@ -52,7 +52,7 @@ struct sim_schedule {
 	bool forges;             /* undo records are stored as data (forger.c) */
 	bool apart;              /* the library keeps most transactions apart */
 	bool demand;             /* memory is fetched on demand, by most owners */
-	bool straight;           /* live mirrors' memory is fetched by the links of commits */
+	bool direct_link;        /* live mirrors' memory is fetched by the links of commits */
 	unsigned poor;           /* percent of fills for which there is not memory enough, or 0 */
 	unsigned confirms;       /* percent of steps in which an owner asks whether it is one */
 	unsigned nowait;         /* percent of commits that are not awaited */

@@ -1,10 +1,10 @@
 /*
- * straight.c - see straight.h. What is read in which order is client/demand/peeker.c's to say; when
- * it happens, and what the memory has by then, is the simulator's.
+ * straight.c - see straight.h. What is read in which order is client/demand/direct_reader.c's to
+ * say; when it happens, and what the memory has by then, is the simulator's.
  */
 #include "straight.h"
 
-#include "../../client/demand/peeker.h"
+#include "../../client/demand/direct_reader.h"
 #include "../../server/store/store_private.h"
 #include "fabric_sim.h"
 #include "mirror.h"
@@ -137,7 +137,7 @@ void sim_reader_init(struct sim_reader *reader, struct sim_owner *o, unsigned wh
 
 static void fetch(struct sim_reader *reader)
 {
-	ps_peek(&reader->fetch, reader->block, &reader->seen);
+	ps_direct_read(&reader->fetch, reader->block, &reader->seen);
 	sim_mistake_peeked(reader->owner, &reader->fetch, &reader->seen);
 	reader->done = true;
 	*reader->wakes = true;
@@ -168,7 +168,7 @@ int sim_reader_hire(struct sim_reader *reader)
 	struct sim_owner *o = reader->owner;
 	struct sim_world *w = o->world;
 
-	if (!w->schedule->straight || reader->which >= SIM_MIRRORS_MAX || sim_chance(w, 10))
+	if (!w->schedule->direct_link || reader->which >= SIM_MIRRORS_MAX || sim_chance(w, 10))
 		return -1;
 	/* Waits until the reader has begun. */
 	sim_owner_sleep(o, sim_below(w, SIM_MS));

@@ -34,7 +34,7 @@ struct sim_reader {
 	bool given_up; /* no caller waits for the read any more, and it goes on */
 	bool go, done; /* asked to read; has read */
 	struct ps_fetch_request fetch;
-	struct ps_peek_result seen;
+	struct ps_direct_read_result seen;
 	uint8_t block[SIM_GRANULE * SIM_RUN];
 };
 

@@ -249,7 +249,7 @@ static void a_source_that_hangs_holds_up_nobody(struct demand_stage *s)
 	struct owner o;
 
 	CHECK(begin(s, &o));
-	script.ops.late = s->short_ns / 10;
+	script.ops.second_request_after_ns = s->short_ns / 10;
 	set(PS_BULK_LANE, 0, true, false);
 	CHECK(map(&o));
 	/* Not for as long as that source may take. */
@@ -274,7 +274,7 @@ static void a_source_that_hangs_holds_up_no_wait(struct demand_stage *s)
 	struct owner o;
 
 	CHECK(begins_asked(s, &o));
-	script.ops.late = s->short_ns / 10;
+	script.ops.second_request_after_ns = s->short_ns / 10;
 	set(PS_FAULT_LANE, 1, false, false);
 	CHECK(!want(&o, 5));
 	CHECK(filled(1));
@@ -312,7 +312,7 @@ static void a_source_that_goes_on_is_not_given_up(struct demand_stage *s)
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	o.p->demand->patience = 2 * s->short_ns;
+	o.p->demand->answer_timeout_ns = 2 * s->short_ns;
 	set_all(true, false);
 	CHECK(map(&o));
 	CHECK(asked(PS_BULK_LANE, 2));
@@ -366,7 +366,7 @@ static void a_run_that_is_moved_is_filled_at_once(struct demand_stage *s)
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	script.ops.moves = moves_all;
+	script.ops.can_move = moves_all;
 	CHECK(map(&o));
 	CHECK(comes(&o));
 	CHECK(asks(PS_BULK_LANE) == 2 && fills() == 1 + GRANULES - RUN);
@@ -381,7 +381,7 @@ static void a_run_of_which_some_is_here_is_not_moved(struct demand_stage *s)
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	script.ops.moves = moves_all;
+	script.ops.can_move = moves_all;
 	set_lane(PS_BULK_LANE, true, false);
 	CHECK(map(&o));
 	CHECK(asked(PS_BULK_LANE, 2));
@@ -404,7 +404,7 @@ static void a_run_comes_twice(struct demand_stage *s)
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	script.ops.late = s->short_ns / 10;
+	script.ops.second_request_after_ns = s->short_ns / 10;
 	set_all(true, false);
 	CHECK(map(&o));
 	CHECK(asked(PS_BULK_LANE, 2));

@@ -392,15 +392,15 @@ static bool begin(struct demand_stage *s, struct owner *o)
 {
 	script.real = s->env->pager;
 	script.ops = *script.real;
-	script.ops.late = PS_NEVER;
+	script.ops.second_request_after_ns = PS_NEVER;
 	script.ops.run = 1;
-	script.ops.moves = NULL;
+	script.ops.can_move = NULL;
 	script.ops.begin = script_begin;
-	script.ops.lead = script_lead;
+	script.ops.set_source_address = script_lead;
 	script.ops.drop = script_drop;
 	script.ops.ask = script_ask;
 	script.ops.answer = script_answer;
-	script.ops.come = script_come;
+	script.ops.received_bytes = script_come;
 	script.ops.fill = script_fill;
 	script.env = s->env;
 	script.age = 0;

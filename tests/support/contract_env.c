@@ -352,7 +352,7 @@ static void silence_ends_it_and_nothing_else_does(struct stage *s)
 
 	CHECK(!ask(s, control));
 	CHECK(take(s, control, now(s) + FAR) == 1);
-	s->env->ops->hear(control, limit);
+	s->env->ops->expect_heartbeats(control, limit);
 	until = now(s) + 3 * limit / 2;
 	while (now(s) < until && !s->env->ops->ended(control))
 		rest(s, PS_KEEPER, s->short_ns / 4);

@@ -8,7 +8,7 @@
  * stopped and be moved on step by step. What a stage's world cannot do is NULL, and the clauses ask
  * for no more then.
  *
- * leads_begin is asked by tests/unit/test_fabric_verbs_steps.c; only one fabric has it.
+ * begin_route_test is asked by tests/unit/test_fabric_verbs_steps.c; only one fabric has it.
  */
 #ifndef PERSEAS_TESTS_CONTRACT_FABRIC_H
 #define PERSEAS_TESTS_CONTRACT_FABRIC_H

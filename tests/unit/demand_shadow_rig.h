@@ -97,7 +97,7 @@ static void watch(struct ps_env_ops *ops)
 	rig_pager.fill = fill;
 	rig_pager.answer = answer;
 	/* So that no second mirror is asked while an answer is kept back. */
-	rig_pager.late = PS_NEVER;
+	rig_pager.second_request_after_ns = PS_NEVER;
 	memset(has_kept, 0, sizeof(has_kept));
 	held = 0;
 }
@@ -229,7 +229,7 @@ static inline void come(struct rig *rig, int way, uint64_t offset)
 {
 	stored_to = rig->bytes + offset;
 	fills = way;
-	atomic_store(&rig_watched, &rig->p->demand->change);
+	atomic_store(&rig_watched, &rig->p->demand->changed);
 	atomic_store(&rig_shut, false);
 }
 

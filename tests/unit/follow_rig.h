@@ -25,7 +25,7 @@ static inline void follow_list(struct owner *o, const char *list, struct ps_env 
 /* Ends the standby, if the test has begun one. */
 static inline void follow_end(void)
 {
-	struct ps_env *envs[] = { follow.looks.env, follow.watches.env };
+	struct ps_env *envs[] = { follow.status_peers.env, follow.watch_peers.env };
 
 	if (!follow.store)
 		return;
@@ -52,7 +52,7 @@ static inline void peers_begin(struct ps_peers *peers, struct direct *d, unsigne
 		snprintf(text, sizeof(text), "sim://%u", peers->count);
 		peers_add(peers, text);
 	}
-	peers->given = peers->count;
+	peers->listed_count = peers->count;
 }
 
 /* Begins a standby that was given the first `given` mirrors, and learned of `others` later. */
@@ -61,29 +61,29 @@ static inline void follow_begin(struct owner *o, unsigned given, unsigned others
 	follow.store = STORE;
 	follow.list = "sim://0";
 	follow.mark = mark;
-	peers_begin(&follow.looks, o->d, given);
-	peers_begin(&follow.watches, o->d, given);
-	while (follow.looks.count < given + others) {
-		peers_add(&follow.looks, "sim://4");
-		peers_add(&follow.watches, "sim://4");
+	peers_begin(&follow.status_peers, o->d, given);
+	peers_begin(&follow.watch_peers, o->d, given);
+	while (follow.status_peers.count < given + others) {
+		peers_add(&follow.status_peers, "sim://4");
+		peers_add(&follow.watch_peers, "sim://4");
 	}
 }
 
 /* Checks that both sets of peers have the same mirrors, the last of which has this address. */
 static inline void expect_last(unsigned count, const char *address)
 {
-	assert_int_equal(follow.looks.count, count);
-	assert_int_equal(follow.watches.count, count);
+	assert_int_equal(follow.status_peers.count, count);
+	assert_int_equal(follow.watch_peers.count, count);
 	for (unsigned i = 0; i < count; i++)
-		assert_string_equal(follow.looks.addresses[i].text,
-		                    follow.watches.addresses[i].text);
-	assert_string_equal(follow.looks.addresses[count - 1].text, address);
+		assert_string_equal(follow.status_peers.addresses[i].text,
+		                    follow.watch_peers.addresses[i].text);
+	assert_string_equal(follow.status_peers.addresses[count - 1].text, address);
 }
 
 /* Looks at the store. Returns who owns it. */
 static inline enum ps_ownership look(void)
 {
-	ps_follow_look(&follow, &now);
+	ps_follow_look_at_store(&follow, &now);
 	return now.ownership;
 }
 

@@ -21,7 +21,7 @@ static bool barrier_and_map(struct ps_env *env)
 		assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
 		assert_int_equal(rig_map(rig), 0);
 		atomic_store(&rig_waited, false);
-		atomic_store(&rig_watched, &rig->p->demand->change);
+		atomic_store(&rig_watched, &rig->p->demand->changed);
 	}
 	return rig_real_barrier(env);
 }

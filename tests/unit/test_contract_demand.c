@@ -143,7 +143,7 @@ static void fill_room(void *arg)
 		room->filled = ps_pager_uffd.fill(room->pager, room->base + at, room->bytes, length,
 		                                  false);
 	}
-	ps_pager_uffd.gather(room->pager, room->base, 4 * LARGE);
+	ps_pager_uffd.collapse(room->pager, room->base, 4 * LARGE);
 	sem_post(&room->over);
 }
 
@@ -184,7 +184,7 @@ TEST(small_pages_are_gathered)
 	for (uint64_t i = 0; i < 4 * LARGE - PIECE; i++)
 		if (room.base[i] != BYTE)
 			fail_msg("byte 0x%llx is 0x%x", (unsigned long long)i, room.base[i]);
-	ps_pager_uffd.refuse(room.pager, room.base + 4 * LARGE - PIECE, PIECE);
+	ps_pager_uffd.poison(room.pager, room.base + 4 * LARGE - PIECE, PIECE);
 	assert_int_equal(look(NULL, room.base + 4 * LARGE - 1), -1);
 	munmap(mapping, 6 * LARGE);
 	ps_pager_uffd.end(room.pager);

@@ -320,7 +320,7 @@ TEST(test_a_commit_that_must_not_block_does_not_wait, struct fixture *f)
 
 	work_until_waited(f);
 	while (!ps_pace_copy_lags(f->o->p, &f->o->p->mirrors[1]) ||
-	       f->o->d->now < broken(f)->wait.commits_run_until)
+	       f->o->d->now < broken(f)->commit_pauses.commits_run_until)
 		work(f, 0);
 	waited = broken(f)->waited_commit_count;
 	start = f->o->d->now;

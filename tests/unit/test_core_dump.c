@@ -3,7 +3,7 @@
  * of each mapping.
  */
 #include "../../client/core/ring.h"
-#include "../../client/demand/reach.h"
+#include "../../client/demand/fetch_connection.h"
 #include "../../client/demand/warm.h"
 #include "../../proto/base/core_dump.h"
 #include "../../proto/image/sigbus_guard.h"
@@ -79,10 +79,10 @@ TEST(the_copy_of_a_standby_is_left_out)
 {
 	static const uint8_t store_id[PS_ID_SIZE];
 	const struct ps_segment_key key = { .size = LARGE };
-	struct ps_warm *warm = ps_warm_new(store_id);
+	struct ps_warm_copy *warm = ps_warm_new(store_id);
 
 	assert_non_null(warm);
-	assert_true(ps_warm_add(warm, &key, 0));
+	assert_true(ps_warm_add_segment(warm, &key, 0));
 	assert_true(is_omitted(warm->parts[0].bytes));
 	assert_true(is_omitted(warm->parts[0].state));
 	ps_warm_free(warm);
@@ -90,12 +90,12 @@ TEST(the_copy_of_a_standby_is_left_out)
 
 TEST(what_is_fetched_on_demand_is_left_out)
 {
-	struct ps_reach reach;
+	struct ps_fetch_connection reach;
 
-	assert_true(ps_reach_init(&reach));
+	assert_true(ps_fetch_connection_init(&reach));
 	assert_true(is_omitted(reach.memory));
 	assert_true(is_omitted(reach.room));
-	ps_reach_free(&reach);
+	ps_fetch_connection_free(&reach);
 }
 
 /* The memory of an image, as its daemon maps it. */

@@ -133,7 +133,7 @@ static void *wait_whole(void *arg)
 static pthread_t begin_wait(struct rig *rig)
 {
 	rig_begin(rig);
-	return rig_begin_waiting(wait_whole, rig, &rig->p->demand->whole);
+	return rig_begin_waiting(wait_whole, rig, &rig->p->demand->all_here);
 }
 
 TEST(test_the_longest_wait_ends_when_all_is_here, struct rig *rig)
@@ -167,7 +167,9 @@ TEST(test_a_fence_ends_a_wait, struct rig *rig)
 TEST(test_a_base_that_is_no_multiple_of_granules, struct rig *rig)
 {
 	uint8_t states[2] = { PS_GRANULE_HERE, PS_GRANULE_MISSING };
-	struct ps_mapping odd = { .states = states, .count = 2, .missing = 1, .covered = 1 };
+	struct ps_mapping odd = {
+		.states = states, .count = 2, .missing_count = 1, .cover_state = 1
+	};
 	struct ps_demand *d;
 	uint64_t start;
 
@@ -177,10 +179,10 @@ TEST(test_a_base_that_is_no_multiple_of_granules, struct rig *rig)
 	odd.base = (uint8_t *)(uintptr_t)start;
 	odd.size = 2 * d->ops->granule;
 	pthread_mutex_lock(&d->lock);
-	odd.generation = ++d->generations;
+	odd.generation = ++d->last_generation;
 	odd.segment = UINT32_MAX;
 	d->mappings[d->mapping_count++] = odd;
-	d->fenced = true;
+	d->is_fenced = true;
 	pthread_mutex_unlock(&d->lock);
 	assert_int_equal(ps_demand_await(rig->p, start, start + d->ops->granule), 0);
 	assert_int_equal(ps_demand_await(rig->p, start, start + d->ops->granule + 1),
@@ -208,7 +210,7 @@ TEST(test_who_waits_holds_up_nobody, struct rig *rig)
 	                          PERSEAS_RECOVERY_ON_DEMAND),
 	                 0);
 	assert_int_equal(rig_map(rig), 0);
-	thread = rig_begin_waiting(put, rig, &rig->p->demand->change);
+	thread = rig_begin_waiting(put, rig, &rig->p->demand->changed);
 	for (int i = 0; i < 300; i++) {
 		assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
 		assert_int_equal(perseas_abort(tx), 0);
@@ -235,7 +237,7 @@ TEST(test_a_source_hangs, struct rig *rig)
 	rig->patience_ms = 2000;
 	rig_begin(rig);
 	pthread_mutex_lock(&rig->p->demand->lock);
-	rig->p->demand->patience = PS_NEVER / 2;
+	rig->p->demand->answer_timeout_ns = PS_NEVER / 2;
 	pthread_mutex_unlock(&rig->p->demand->lock);
 	kill(rig->mirrors[0].pid, SIGSTOP);
 	atomic_store(&rig_shut, false);
@@ -437,7 +439,7 @@ static void hold_bulk(struct ps_env_ops *ops)
 {
 	(void)ops;
 	rig_pager.answer = answer_faults;
-	rig_pager.late = PS_NEVER;
+	rig_pager.second_request_after_ns = PS_NEVER;
 }
 
 /* The bulk lane has an older state of it in hand while the fault lane brings it, and it is changed

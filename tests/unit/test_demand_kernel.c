@@ -140,7 +140,7 @@ TEST(test_what_another_userfaultfd_has_is_left_out, struct rig *rig)
 	uffd = cover(gone, PART);
 	rig_fetch(rig);
 	close(uffd);
-	if (ps_demand_can_watch(rig->p))
+	if (ps_demand_can_track_stores(rig->p))
 		for (uint64_t i = 0; i < PART; i++)
 			assert_int_equal(gone[i], 0);
 	assert_true(rig_wrong(rig) <= PART);
@@ -171,7 +171,7 @@ TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out, struct rig *rig
 	              rig->bytes + PS_LARGE_PAGE);
 	assert_ptr_equal(gone, rig->bytes + PS_LARGE_PAGE);
 	uffd = cover(gone, PS_LARGE_PAGE);
-	thread = rig_begin_waiting(put_at, rig, &rig->p->demand->change);
+	thread = rig_begin_waiting(put_at, rig, &rig->p->demand->changed);
 	rig_be_fenced(rig);
 	assert_int_equal(rig_join(thread), PERSEAS_EFENCED);
 	close(uffd);

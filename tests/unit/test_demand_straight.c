@@ -64,7 +64,7 @@ static const struct ps_fabric *choose(struct ps_env *env, const struct ps_addres
 
 static bool ask(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *missing)
 {
-	connections += !missing->straight.fabric;
+	connections += !missing->direct_link.fabric;
 	return rig_ask(pager, which, missing);
 }
 
@@ -77,7 +77,7 @@ static void watch(struct ps_env_ops *ops)
 	ops->fabric = choose;
 	rig_pager.ask = ask;
 	/* Else another mirror gives what one is held with. */
-	rig_pager.late = PS_NEVER;
+	rig_pager.second_request_after_ns = PS_NEVER;
 }
 
 static int setup(void **state)
@@ -167,7 +167,7 @@ TEST(test_a_link_ends_when_it_is_read_no_more, struct rig *rig)
 	pthread_t thread;
 
 	begin_held(rig);
-	thread = rig_begin_waiting(break_link, rig->p, &rig->p->demand->change);
+	thread = rig_begin_waiting(break_link, rig->p, &rig->p->demand->changed);
 	assert_false(atomic_load(&ended));
 	sem_post(&go);
 	pthread_join(thread, NULL);
@@ -188,7 +188,7 @@ TEST(test_memory_that_hangs_holds_up_nobody, struct rig *rig)
 	begin_held(rig);
 	rig_fetch_unchanged(rig);
 	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, &rig->p->demand->change);
+	atomic_store(&rig_watched, &rig->p->demand->changed);
 	assert_int_equal(pthread_create(&thread, NULL, break_link, rig->p), 0);
 	RIG_UNTIL(atomic_load(&rig_waited) || atomic_load(&ended));
 	assert_false(atomic_load(&ended));
@@ -218,7 +218,7 @@ TEST(test_regions_are_not_taken_from_who_reads_them, struct rig *rig)
 	rig->rate = 1;
 	begin_held(rig);
 	/* Where nobody waits, the memory goes, and the process ends when it is read on. */
-	thread = rig_begin_waiting(unmap_and_destroy, rig, &rig->p->demand->change);
+	thread = rig_begin_waiting(unmap_and_destroy, rig, &rig->p->demand->changed);
 	sem_post(&go);
 	pthread_join(thread, &destroyed);
 	atomic_store(&rig_watched, NULL);
@@ -257,7 +257,7 @@ static bool is_found(struct rig *rig, unsigned mirror)
 	bool found;
 
 	pthread_mutex_lock(&d->lock);
-	found = d->sources[mirror].straight.link != NULL;
+	found = d->sources[mirror].direct_link.link != NULL;
 	pthread_mutex_unlock(&d->lock);
 	return found;
 }
@@ -298,7 +298,7 @@ static int no_thread(struct ps_pager *pager, unsigned which)
 static void watch_without_threads(struct ps_env_ops *ops)
 {
 	watch(ops);
-	rig_pager.start_peeker = no_thread;
+	rig_pager.start_direct_reader = no_thread;
 }
 
 TEST(test_without_a_thread_to_read_it_comes_over_connections, struct rig *rig)
@@ -320,7 +320,7 @@ static int hire_over(struct ps_pager *pager, unsigned which)
 	int rc;
 
 	dup2(ends[1], number);
-	rc = ps_pager_uffd.start_peeker(pager, which);
+	rc = ps_pager_uffd.start_direct_reader(pager, which);
 	dup2(saved, number);
 	/* What was to wake the keeper meanwhile went to the pipe. */
 	(void)!write(number, &one, sizeof(one));
@@ -339,7 +339,7 @@ static void watch_hires(struct ps_env_ops *ops)
 {
 	watch(ops);
 	ops->fabric = choose_and_note;
-	rig_pager.start_peeker = hire_over;
+	rig_pager.start_direct_reader = hire_over;
 }
 
 /* After closefrom() a number of the library's may be a file of the application's. */

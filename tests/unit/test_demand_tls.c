@@ -47,7 +47,7 @@ static void watch(struct ps_env_ops *ops)
 	(void)ops;
 	rig_pager.look_up = look_up;
 	/* Else it comes from the other one before the first is given up. */
-	rig_pager.late = PS_NEVER;
+	rig_pager.second_request_after_ns = PS_NEVER;
 }
 
 static int setup(void **state)
@@ -153,7 +153,7 @@ static void begin_impatiently(void)
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	assert_non_null(rig->p->demand);
 	/* Nothing is missing before the map, so that nobody looks at it. */
-	rig->p->demand->patience = ps_ms(1000);
+	rig->p->demand->answer_timeout_ns = ps_ms(1000);
 	assert_int_equal(rig_map(rig), 0);
 }
 

@@ -73,7 +73,7 @@ static void come_in_runs(struct rig *rig)
 	struct ps_demand *d = rig->p->demand;
 
 	pthread_mutex_lock(&d->lock);
-	d->rate = d->rest_at = 0;
+	d->bulk_bytes_per_s = d->bulk_allowed_at = 0;
 	pthread_mutex_unlock(&d->lock);
 	d->ops->wake(d->pager, PS_BULK_LANE);
 }

@@ -413,9 +413,9 @@ static void keep_copy(struct owner *o, struct ps_segment_key key, uint8_t value)
 	assert_true(key.size <= sizeof(bytes));
 	memset(bytes, value, key.size);
 	o->p->warm_copy = ps_warm_new(o->p->store_id);
-	assert_true(ps_warm_add(o->p->warm_copy, &key, o->p->commit.seq));
-	while (ps_warm_next(o->p->warm_copy, o->p->commit.seq, 16, &range))
-		assert_true(ps_warm_arrived(o->p->warm_copy, &range, bytes + range.offset));
+	assert_true(ps_warm_add_segment(o->p->warm_copy, &key, o->p->commit.seq));
+	while (ps_warm_next_to_read(o->p->warm_copy, o->p->commit.seq, 16, &range))
+		assert_true(ps_warm_store_read(o->p->warm_copy, &range, bytes + range.offset));
 }
 
 /* A standby's copy of it, from which what is mapped is read first, and the next segment gets its

@@ -90,7 +90,7 @@ static int setup(void **state)
 	m = &p->mirrors[1];
 	rig->real = m->fabric;
 	rig->best = *rig->real;
-	rig->best.leads_begin = best_leads_begin;
+	rig->best.begin_route_test = best_leads_begin;
 	rig->best.attach_step = best_attach_step;
 	rig->best.waits = best_waits;
 	rig->best.detach = best_detach;

@@ -31,12 +31,12 @@ static void compare_big(struct fixture *f)
 {
 	const struct ps_resync *r = &f->o->p->upkeep.resync;
 
-	for (unsigned i = 0; r->state != PS_RESYNC_COMPARING || !r->segment || !r->read_length;
+	for (unsigned i = 0; r->state != PS_RESYNC_COMPARING || !r->segment_id || !r->read_length;
 	     i++) {
 		assert_true(i < ROUNDS);
 		direct_keep(f->o->d, f->o->p);
 	}
-	assert_int_equal(r->segment, 1);
+	assert_int_equal(r->segment_id, 1);
 	assert_int_equal(r->read_length, BIG);
 	assert_non_null(strstr(stat_of(f, 1).trouble, "being compared by digests: "));
 }

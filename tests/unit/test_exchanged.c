@@ -37,7 +37,7 @@ static void take_answer(struct desk *d, unsigned i)
 
 static void look(struct desk *d)
 {
-	d->peers.count = d->peers.given = d->s.count;
+	d->peers.count = d->peers.listed_count = d->s.count;
 	d->images = (struct ps_images){ .peers = &d->peers };
 	for (unsigned i = 0; i < d->s.count; i++)
 		take_answer(d, i);

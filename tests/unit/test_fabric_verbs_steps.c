@@ -22,7 +22,8 @@ static struct ps_link *begin(struct verbs_mirror *m)
 static struct ps_link *ask(struct verbs_mirror *m)
 {
 	struct ps_error error = { 0 };
-	struct ps_link *link = ps_fabric_rdma.leads_begin(&m->env, &m->address, &m->grant, &error);
+	struct ps_link *link = ps_fabric_rdma.begin_route_test(&m->env, &m->address, &m->grant,
+	                                                       &error);
 
 	if (!link)
 		fail_msg("%s", error.text);

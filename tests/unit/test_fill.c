@@ -71,8 +71,8 @@ static int setup(void **state)
 		                                                   .size = sizeof(f->memory),
 		                                                   .states = f->states,
 		                                                   .count = COUNT,
-		                                                   .missing = COUNT,
-		                                                   .covered = 1 };
+		                                                   .missing_count = COUNT,
+		                                                   .cover_state = 1 };
 	memory = f->memory;
 	fill_count = woken[PS_FAULT_LANE] = woken[PS_BULK_LANE] = 0;
 	*state = f;
@@ -116,9 +116,9 @@ TEST(test_an_answer_to_a_fault_overtakes_the_bulk, struct fixture *f)
 	static const uint64_t order[] = { 0, 7, 1, 2, 3 };
 
 	receive(f, PS_BULK_LANE, 0, BULK);
-	assert_true(ps_fill_step(&f->d));
+	assert_true(ps_fill_answers_step(&f->d));
 	receive(f, PS_FAULT_LANE, 7, 1);
-	while (ps_fill_step(&f->d))
+	while (ps_fill_answers_step(&f->d))
 		;
 	assert_filled(order, 5);
 }
@@ -138,13 +138,13 @@ TEST(test_a_run_that_is_copied_is_filled_granule_by_granule, struct fixture *f)
 {
 	static const uint64_t order[] = { 0, 4, 5, 6, 7 };
 
-	f->ops.moves = moves;
+	f->ops.can_move = moves;
 	can_move = true;
 	receive(f, PS_BULK_LANE, 0, BULK);
-	assert_true(ps_fill_step(&f->d));
+	assert_true(ps_fill_answers_step(&f->d));
 	can_move = false;
 	receive(f, PS_BULK_LANE, 4, BULK);
-	while (ps_fill_step(&f->d))
+	while (ps_fill_answers_step(&f->d))
 		;
 	assert_filled(order, 5);
 }
@@ -154,14 +154,14 @@ TEST(test_the_bulk_lane_is_told_when_its_answer_was_filled, struct fixture *f)
 {
 	struct ps_fetching *bulk = receive(f, PS_BULK_LANE, 0, 2);
 
-	assert_true(ps_fill_step(&f->d));
+	assert_true(ps_fill_answers_step(&f->d));
 	assert_int_equal(bulk->state, PS_FETCH_FILLING);
 	assert_int_equal(woken[PS_BULK_LANE], 0);
-	assert_true(ps_fill_step(&f->d));
+	assert_true(ps_fill_answers_step(&f->d));
 	assert_int_equal(bulk->state, PS_FETCH_FILLED);
 	assert_int_equal(woken[PS_BULK_LANE], 1);
 	receive(f, PS_FAULT_LANE, 7, 1);
-	assert_true(ps_fill_step(&f->d));
+	assert_true(ps_fill_answers_step(&f->d));
 	assert_int_equal(woken[PS_BULK_LANE], 1);
 	assert_int_equal(woken[PS_FAULT_LANE], 0);
 }

@@ -43,7 +43,7 @@ TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 	direct_crash(o->d, 4);
 	direct_crash(o->d, 2);
 	follow_begin(o, 3, LEFT);
-	assert_int_equal(follow.looks.count, PS_MIRRORS_MAX);
+	assert_int_equal(follow.status_peers.count, PS_MIRRORS_MAX);
 	assert_int_equal(look(), PS_OWNER_LIVES);
 	expect_last(3, "sim://2");
 	assert_int_equal(setenv(PS_INHERITED_VARIABLE, "learnt 0:1 sim://4\nwarm 7\n", 1), 0);
@@ -97,20 +97,20 @@ TEST(standbys_agree_on_who_is_next, struct owner *o)
 	ask_to_move(o, 2, o->p->epoch, 6);
 	follow_begin(o, 3, 0);
 	look();
-	assert_true(now.handing.asked);
-	assert_false(now.handing.there);
-	assert_int_equal(now.handing.id[0], 5);
-	assert_int_equal(now.handing.to[0], 5);
-	assert_string_equal(now.handing.name, "beta");
+	assert_true(now.handover.exists);
+	assert_false(now.handover.is_present);
+	assert_int_equal(now.handover.id[0], 5);
+	assert_int_equal(now.handover.to[0], 5);
+	assert_string_equal(now.handover.name, "beta");
 	owner_die(o);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_true(now.handing.asked);
+	assert_true(now.handover.exists);
 	open_well(o, 0, 3, 0);
 	assert_int_equal(look(), PS_OWNER_LIVES);
-	assert_false(now.handing.asked);
+	assert_false(now.handover.exists);
 	owner_die(o);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_false(now.handing.asked);
+	assert_false(now.handover.exists);
 }
 
 static void cut_nothing(struct session *session)
@@ -154,8 +154,8 @@ TEST(a_claim_does_not_end_a_handover, struct owner *o)
 	assert_int_equal(look(), PS_OWNER_LIVES);
 	store_session_ended(&claimer);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_true(now.handing.asked);
-	assert_int_equal(now.handing.to[0], 7);
+	assert_true(now.handover.exists);
+	assert_int_equal(now.handover.to[0], 7);
 }
 
 /* --- mirrors that say nothing --- */
@@ -182,8 +182,8 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 	took = (o->d->now - began) / 1000000;
 	assert_int_equal(now.ownership, expected);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_true(ps_peers_answered(&follow.looks, i) == (i >= hung));
-		assert_true(ps_follow_is_silent(&follow, follow.looks.addresses[i].text) ==
+		assert_true(ps_peers_answered(&follow.status_peers, i) == (i >= hung));
+		assert_true(ps_follow_is_silent(&follow, follow.status_peers.addresses[i].text) ==
 		            (i < hung));
 	}
 	follow_end();
@@ -229,7 +229,7 @@ static void follow_eager(struct owner *o)
 	struct ps_env *watches;
 
 	follow_begin(o, 3, 0);
-	watches = follow.watches.env;
+	watches = follow.watch_peers.env;
 	eager.real = watches->ops;
 	eager.ops = *eager.real;
 	eager.ops.receive = eager_receive;
@@ -256,12 +256,12 @@ TEST(after_news_that_a_look_shows_all_are_watched, struct owner *o)
 {
 	follow_eager(o);
 	look();
-	assert_false(now.handing.asked);
+	assert_false(now.handover.exists);
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, o->p->epoch, 7);
 	assert_true(ps_follow_is_due(&follow));
 	look();
-	assert_true(now.handing.asked);
+	assert_true(now.handover.exists);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(follow.mirrors[i].asked);
 }

@@ -75,18 +75,18 @@ static void named_drop(struct ps_list_lookup *lookup)
 /* The name service says `list` (NULL: nothing), at once or when the test says so. */
 static void name_service(const char *list, bool silent)
 {
-	named.ops = *follow.looks.env->ops;
+	named.ops = *follow.status_peers.env->ops;
 	named.ops.list_begin = named_begin;
-	named.ops.list_wait = named_wait;
+	named.ops.list_await = named_wait;
 	named.ops.list_fd = named_fd;
 	named.ops.list_drop = named_drop;
 	named.list = list;
 	named.silent = silent;
 	named.asked = 0;
 	named.fd = -1;
-	follow.looks.env->ops = &named.ops;
+	follow.status_peers.env->ops = &named.ops;
 	follow.list = "@bank";
-	follow.named_ns = ps_follow_now(&follow);
+	follow.name_looked_up_ns = ps_follow_now_ns(&follow);
 }
 
 /* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
@@ -95,7 +95,7 @@ static void name_service(const char *list, bool silent)
 TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store, struct owner *o)
 {
 	follow_begin(o, 0, 1);
-	follow.looks.given = follow.watches.given = 1;
+	follow.status_peers.listed_count = follow.watch_peers.listed_count = 1;
 	direct_crash(o->d, 4);
 	name_service(NULL, false);
 	look();
@@ -129,7 +129,7 @@ TEST(a_silent_name_server_holds_nothing_up, struct owner *o)
 	unsigned count;
 
 	follow_begin(o, 0, 1);
-	follow.looks.given = follow.watches.given = 1;
+	follow.status_peers.listed_count = follow.watch_peers.listed_count = 1;
 	direct_crash(o->d, 4);
 	name_service("sim://1", true);
 	for (unsigned i = 0; i < 3; i++) {
@@ -138,7 +138,7 @@ TEST(a_silent_name_server_holds_nothing_up, struct owner *o)
 		assert_int_equal(named.asked, 1);
 		assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
 	}
-	count = ps_follow_fds(&follow, fds, &until_ns);
+	count = ps_follow_fill_pollfds(&follow, fds, &until_ns);
 	assert_int_equal(fds[0].fd, named.fd);
 	assert_int_equal(poll(fds, count, 0), 0);
 	named.silent = false;
@@ -156,14 +156,14 @@ TEST(a_lookup_that_is_not_needed_is_dropped, struct owner *o)
 	direct_crash(o->d, 4);
 	for (unsigned i = 0; i < 2; i++) {
 		follow_begin(o, 0, 1);
-		follow.looks.given = follow.watches.given = 1;
+		follow.status_peers.listed_count = follow.watch_peers.listed_count = 1;
 		name_service("sim://1", true);
 		o->d->now += LONG_NS;
 		look();
 		assert_true(named.fd >= 0);
 		if (i) {
-			peers_add(&follow.looks, "sim://0");
-			peers_add(&follow.watches, "sim://0");
+			peers_add(&follow.status_peers, "sim://0");
+			peers_add(&follow.watch_peers, "sim://0");
 			look();
 			assert_int_equal(now.ownership, PS_OWNER_LIVES);
 			assert_int_equal(named.fd, -1);

@@ -261,7 +261,7 @@ TEST(a_fork_where_a_member_was_is_no_place_of_the_store)
 
 	follow_list(o, "sim://3,sim://4", direct_env(o->d));
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_int_equal(follow.looks.count, 3);
+	assert_int_equal(follow.status_peers.count, 3);
 	assert_false(ps_follow_is_unlisted_member(&follow, 2));
 	follow_end();
 	assert_int_equal(open_with(o, 1, 4, PERSEAS_CREATE), PERSEAS_EROSTER);
@@ -288,9 +288,9 @@ TEST(an_owner_of_a_fork_ends_no_handover)
 	owner_die(o);
 	follow_list(o, "sim://3,sim://4", direct_env(o->d));
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_int_equal(follow.looks.count, 3);
-	assert_true(now.handing.asked);
-	assert_int_equal(now.handing.to[0], 7);
+	assert_int_equal(follow.status_peers.count, 3);
+	assert_true(now.handover.exists);
+	assert_int_equal(now.handover.to[0], 7);
 	follow_end();
 	owner_free(o);
 }
@@ -408,7 +408,7 @@ static enum ps_ownership look_later(struct owner *o)
 {
 	o->d->now += LONG_NS;
 	look();
-	if (follow.forked)
+	if (follow.is_forked)
 		assert_non_null(strstr(now.text, "a fork of it, or another store"));
 	return now.ownership;
 }

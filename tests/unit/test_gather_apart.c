@@ -319,7 +319,7 @@ TEST(test_late_changes_count, struct owner *o)
 		put_held(o, 0, fill, (uint8_t)fill);
 		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 		assert_int_equal(perseas_alloc(tx, heap, 16, 1, &object), 0);
-		assert_true(tx->deferred_count > 0);
+		assert_true(tx->deferred_store_count > 0);
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 	}
 	assert_int_equal(perseas_flush(o->p), 0);

@@ -82,7 +82,7 @@ TEST(test_doubt_comes_after_all)
 	const uint64_t most = ps_ms(o->p->options.commit_timeout_ms);
 
 	direct_collect(o->p);
-	o->d->now += most - o->p->commit.gather->hold_ns - ps_ms(1);
+	o->d->now += most - o->p->commit.gather->max_hold_ns - ps_ms(1);
 	direct_collect(o->p);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 	o->d->now += ps_ms(1);
@@ -99,7 +99,7 @@ TEST(test_what_hangs_already_gets_no_more_time)
 
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	put_held(o, 0, 10, 1);
-	o->d->now += o->p->commit.gather->hold_ns;
+	o->d->now += o->p->commit.gather->max_hold_ns;
 	direct_collect(o->p);
 	assert_sent(o, 0, 1);
 	put_held(o, 20, 10, 2);

@@ -24,8 +24,8 @@ static void map(struct fixture *f, uint64_t generation, uint64_t count)
 		.size = (count - 1) * GRANULE + LAST,
 		.states = calloc(count, 1),
 		.count = count,
-		.missing = count,
-		.covered = 1,
+		.missing_count = count,
+		.cover_state = 1,
 	};
 	assert_non_null(f->mapping->states);
 }
@@ -46,7 +46,7 @@ static int setup(void **state)
 	assert_non_null(f);
 	f->ops.granule = GRANULE;
 	f->ops.run = 1;
-	f->ops.moves = moves;
+	f->ops.can_move = moves;
 	f->d.ops = &f->ops;
 	map(f, 1, COUNT);
 	*state = f;
@@ -116,12 +116,12 @@ TEST(test_the_rest_comes_in_order, struct fixture *f)
 TEST(test_what_is_wanted_comes_in_the_order_of_waits, struct fixture *f)
 {
 	assert_int_equal(next(f), 0);
-	ps_granule_want(&f->d, f->mapping, 700);
-	ps_granule_want(&f->d, f->mapping, 0);
-	ps_granule_want(&f->d, f->mapping, 700);
+	ps_granule_note_wanted(&f->d, f->mapping, 700);
+	ps_granule_note_wanted(&f->d, f->mapping, 0);
+	ps_granule_note_wanted(&f->d, f->mapping, 700);
 	assert_int_equal(next_wanted(f), 700);
 	assert_int_equal(next_wanted(f), 0);
-	ps_granule_want(&f->d, f->mapping, 0);
+	ps_granule_note_wanted(&f->d, f->mapping, 0);
 	assert_nobody_waits(f);
 	assert_int_equal(next(f), 1);
 }
@@ -130,9 +130,9 @@ TEST(test_what_is_wanted_comes_in_the_order_of_waits, struct fixture *f)
 TEST(test_the_bulk_has_what_is_wanted_too, struct fixture *f)
 {
 	f->ops.run = 4;
-	ps_granule_want(&f->d, f->mapping, 1);
+	ps_granule_note_wanted(&f->d, f->mapping, 1);
 	assert_int_equal(next_wanted(f), 1);
-	ps_granule_want(&f->d, f->mapping, 2);
+	ps_granule_note_wanted(&f->d, f->mapping, 2);
 	assert_next(f, 0, 4);
 	assert_int_equal(f->mapping->states[0], PS_GRANULE_COMING);
 	assert_int_equal(f->mapping->states[1], PS_GRANULE_ASKED);
@@ -175,9 +175,9 @@ TEST(test_what_is_wanted_comes_in_large_pages, struct fixture *f)
 	f->mapping->states[8] = PS_GRANULE_HERE;
 	f->mapping->states[15] = PS_GRANULE_COPIED;
 	f->mapping->states[4] = PS_GRANULE_COMING;
-	ps_granule_prefetch(f->mapping, 7);
+	ps_granule_ask_early(f->mapping, 7);
 	for (unsigned i = 0; i < 5; i++)
-		ps_granule_want(&f->d, f->mapping, wanted[i]);
+		ps_granule_note_wanted(&f->d, f->mapping, wanted[i]);
 	assert_wanted(f, 4, 4);
 	assert_int_equal(f->mapping->states[4], PS_GRANULE_ASKED);
 	assert_int_equal(f->mapping->states[7], PS_GRANULE_ASKED);
@@ -187,7 +187,7 @@ TEST(test_what_is_wanted_comes_in_large_pages, struct fixture *f)
 	assert_wanted(f, COUNT - 1, 1);
 	assert_nobody_waits(f);
 	can_move = false;
-	ps_granule_want(&f->d, f->mapping, 20);
+	ps_granule_note_wanted(&f->d, f->mapping, 20);
 	assert_wanted(f, 20, 1);
 }
 
@@ -199,8 +199,8 @@ TEST(test_a_torn_granule_is_in_no_large_page, struct fixture *f)
 	f->ops.run = 4;
 	f->ops.page = 16;
 	can_move = true;
-	f->mapping->torn = torn;
-	ps_granule_want(&f->d, f->mapping, 5);
+	f->mapping->partial_pages = torn;
+	ps_granule_note_wanted(&f->d, f->mapping, 5);
 	assert_wanted(f, 5, 1);
 }
 
@@ -208,8 +208,8 @@ TEST(test_a_torn_granule_is_in_no_large_page, struct fixture *f)
 TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 {
 	f->ops.run = 4;
-	ps_granule_prefetch(f->mapping, 13);
-	ps_granule_prefetch(f->mapping, 6);
+	ps_granule_ask_early(f->mapping, 13);
+	ps_granule_ask_early(f->mapping, 6);
 	assert_next(f, 4, 4);
 	assert_next(f, 12, 4);
 	assert_next(f, 0, 4);
@@ -220,12 +220,12 @@ TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 {
 	for (uint64_t g = 100; g < 900; g++)
-		ps_granule_prefetch(f->mapping, g);
+		ps_granule_ask_early(f->mapping, g);
 	assert_int_equal(next(f), 100);
-	ps_granule_want(&f->d, f->mapping, 899);
-	ps_granule_want(&f->d, f->mapping, 950);
-	ps_granule_want(&f->d, f->mapping, 500);
-	ps_granule_prefetch(f->mapping, 500);
+	ps_granule_note_wanted(&f->d, f->mapping, 899);
+	ps_granule_note_wanted(&f->d, f->mapping, 950);
+	ps_granule_note_wanted(&f->d, f->mapping, 500);
+	ps_granule_ask_early(f->mapping, 500);
 	assert_int_equal(next_wanted(f), 899);
 	assert_int_equal(next_wanted(f), 950);
 	assert_int_equal(next_wanted(f), 500);
@@ -238,18 +238,18 @@ TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 /* Before what was to come soon already, after it, and once all of that is under way. */
 TEST(test_more_comes_soon, struct fixture *f)
 {
-	ps_granule_prefetch(f->mapping, 500);
-	ps_granule_prefetch(f->mapping, COUNT - 1);
-	ps_granule_prefetch(f->mapping, 700);
-	ps_granule_prefetch(f->mapping, 3);
+	ps_granule_ask_early(f->mapping, 500);
+	ps_granule_ask_early(f->mapping, COUNT - 1);
+	ps_granule_ask_early(f->mapping, 700);
+	ps_granule_ask_early(f->mapping, 3);
 	assert_int_equal(next(f), 3);
 	assert_int_equal(next(f), 500);
-	ps_granule_prefetch(f->mapping, 3);
-	ps_granule_prefetch(f->mapping, 2);
+	ps_granule_ask_early(f->mapping, 3);
+	ps_granule_ask_early(f->mapping, 2);
 	assert_int_equal(next(f), 2);
 	assert_int_equal(next(f), 700);
 	assert_int_equal(next(f), COUNT - 1);
-	ps_granule_prefetch(f->mapping, 10);
+	ps_granule_ask_early(f->mapping, 10);
 	assert_int_equal(next(f), 10);
 	for (uint64_t g = 0; g < COUNT - 1; g++)
 		if (g != 2 && g != 3 && g != 10 && g != 500 && g != 700)
@@ -263,7 +263,7 @@ TEST(test_all_are_wanted, struct fixture *f)
 	bool seen[COUNT] = { false };
 
 	for (uint64_t g = COUNT; g-- > 0;)
-		ps_granule_want(&f->d, f->mapping, g);
+		ps_granule_note_wanted(&f->d, f->mapping, g);
 	for (unsigned i = 0; i < COUNT; i++) {
 		const uint64_t g = next_wanted(f);
 
@@ -277,11 +277,11 @@ TEST(test_bulk_that_was_asked_in_vain_is_asked_again, struct fixture *f)
 {
 	assert_int_equal(next(f), 0);
 	assert_int_equal(next(f), 1);
-	ps_granule_give_back(&f->d, 1, 0);
+	ps_granule_allow_request_again(&f->d, 1, 0);
 	assert_nobody_waits(f);
 	assert_int_equal(next(f), 0);
 	f->mapping->states[0] = PS_GRANULE_HERE;
-	ps_granule_give_back(&f->d, 1, 0);
+	ps_granule_allow_request_again(&f->d, 1, 0);
 	assert_int_equal(f->mapping->states[0], PS_GRANULE_HERE);
 	assert_int_equal(next(f), 2);
 }
@@ -291,14 +291,14 @@ TEST(test_what_somebody_waits_for_in_vain_is_asked_again, struct fixture *f)
 {
 	for (uint64_t g = 0; g < COUNT; g++)
 		next(f);
-	ps_granule_want(&f->d, f->mapping, 5);
+	ps_granule_note_wanted(&f->d, f->mapping, 5);
 	assert_int_equal(next_wanted(f), 5);
-	ps_granule_give_back(&f->d, 1, 5);
+	ps_granule_allow_request_again(&f->d, 1, 5);
 	assert_int_equal(next(f), 5);
 	assert_int_equal(next_wanted(f), 5);
 	/* A standby's copy has it, and there is no memory for it. */
 	f->mapping->states[9] = PS_GRANULE_COPIED;
-	ps_granule_give_back(&f->d, 1, 9);
+	ps_granule_allow_request_again(&f->d, 1, 9);
 	assert_int_equal(next(f), 9);
 	assert_int_equal(next_wanted(f), 9);
 }
@@ -306,11 +306,11 @@ TEST(test_what_somebody_waits_for_in_vain_is_asked_again, struct fixture *f)
 /* With a rate: the bulk comes when its time has come, what is wanted at once. */
 TEST(test_the_rest_has_a_rate, struct fixture *f)
 {
-	f->d.rate = 2 * GRANULE;
+	f->d.bulk_bytes_per_s = 2 * GRANULE;
 	assert_int_equal(next(f), 0);
-	ps_granule_prefetch(f->mapping, 900);
+	ps_granule_ask_early(f->mapping, 900);
 	assert_false(ps_granule_next_bulk(&f->d, 499999999, &want));
-	ps_granule_want(&f->d, f->mapping, 500);
+	ps_granule_note_wanted(&f->d, f->mapping, 500);
 	assert_int_equal(next_wanted(f), 500);
 	assert_true(ps_granule_next_bulk(&f->d, 500000000, &want));
 	assert_int_equal(want.granule, 900);
@@ -326,9 +326,9 @@ TEST(test_runs_have_the_rate, struct fixture *f)
 
 	f->ops.run = 4;
 	for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-		f->d.rate = (uint64_t)rates[i].rate * GRANULE;
-		f->d.rest_at = 0;
-		f->mapping->next = 4 * i;
+		f->d.bulk_bytes_per_s = (uint64_t)rates[i].rate * GRANULE;
+		f->d.bulk_allowed_at = 0;
+		f->mapping->next_bulk = 4 * i;
 		assert_next(f, 4 * i, rates[i].count);
 	}
 }
@@ -336,11 +336,11 @@ TEST(test_runs_have_the_rate, struct fixture *f)
 /* Those who wanted something of a mapping that is gone wait for nothing. */
 TEST(test_a_mapping_goes, struct fixture *f)
 {
-	ps_granule_want(&f->d, f->mapping, 5);
+	ps_granule_note_wanted(&f->d, f->mapping, 5);
 	assert_int_equal(next_wanted(f), 5);
-	ps_granule_want(&f->d, f->mapping, 6);
+	ps_granule_note_wanted(&f->d, f->mapping, 6);
 	f->mapping->generation = 2;
-	ps_granule_give_back(&f->d, 1, 5);
+	ps_granule_allow_request_again(&f->d, 1, 5);
 	assert_int_equal(f->mapping->states[5], PS_GRANULE_ASKED);
 	assert_int_equal(next(f), 0);
 }

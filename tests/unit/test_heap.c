@@ -363,7 +363,7 @@ TEST(test_a_roll_back_gives_room_back, struct owner *o)
 		assert_int_equal(perseas_rollback_to(tx, i % 7 ? savepoint : outer), 0);
 	}
 	/* An object's word and its run's entry, of two objects. */
-	assert_in_range(tx->deferred_count, 2, 4);
+	assert_in_range(tx->deferred_store_count, 2, 4);
 	for (unsigned i = 0; i < 8; i++) {
 		assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
 		take(o, tx, 100, 100 + i);

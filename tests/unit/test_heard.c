@@ -76,7 +76,7 @@ static struct ps_env *listening_env(struct direct *d)
 	signs.ops = *real;
 	signs.ops.connect = note_connect;
 	signs.ops.beat = note_beat;
-	signs.ops.hear = note_limit;
+	signs.ops.expect_heartbeats = note_limit;
 	signs.ops.silent = is_silent;
 	signs.ops.ended = is_over;
 	env->ops = &signs.ops;

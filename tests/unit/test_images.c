@@ -44,7 +44,7 @@ static void look(struct desk *desk, unsigned count)
 	*desk = (struct desk){ .o = desk->o };
 	desk->peers.env = direct_env(desk->o->d);
 	desk->peers.timeout_ms = 1000;
-	desk->peers.count = desk->peers.given = count;
+	desk->peers.count = desk->peers.listed_count = count;
 	for (unsigned i = 0; i < count; i++) {
 		char text[24];
 
@@ -141,9 +141,9 @@ TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 	struct owner *o = desk->o;
 
 	look(desk, 3);
-	assert_null(ps_images_newcomer(&desk->images));
+	assert_null(ps_images_joining_address(&desk->images));
 	assert_non_null(order_at(desk, with));
-	assert_string_equal(ps_images_newcomer(&desk->images), with);
+	assert_string_equal(ps_images_joining_address(&desk->images), with);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	owner_keep_stage(o, PS_CHANGE_JOINT);
 	look(desk, 2);
@@ -151,7 +151,7 @@ TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 	assert_non_null(desk->images.judged.next);
 	assert_string_equal(desk->images.told[0]->order->with, with);
 	assert_false(desk->images.told[0]->result && desk->images.told[0]->result->done);
-	assert_null(ps_images_newcomer(&desk->images));
+	assert_null(ps_images_joining_address(&desk->images));
 	o->d->mirrors[2].break_at = 0;
 }
 

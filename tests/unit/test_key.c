@@ -231,7 +231,7 @@ static enum ps_ownership look(struct owner *o, struct ps_follow *follow)
 	struct ps_follow_result now;
 
 	o->d->now += 60000000000ULL;
-	ps_follow_look(follow, &now);
+	ps_follow_look_at_store(follow, &now);
 	return now.ownership;
 }
 

@@ -71,10 +71,10 @@ TEST(a_standby_follows_it_there)
 	struct ps_env *looks = env_with(o, "0:1 sim://2,sim://3");
 
 	follow_list(o, LIST, looks);
-	assert_int_equal(follow.looks.given, 2);
+	assert_int_equal(follow.status_peers.listed_count, 2);
 	assert_int_equal(look(), PS_OWNER_NONE);
-	assert_int_equal(follow.looks.count, 4);
-	assert_int_equal(follow.watches.count, 4);
+	assert_int_equal(follow.status_peers.count, 4);
+	assert_int_equal(follow.watch_peers.count, 4);
 	assert_false(ps_follow_is_unlisted_member(&follow, 1));
 	assert_true(ps_follow_is_unlisted_member(&follow, 2));
 	follow_end();

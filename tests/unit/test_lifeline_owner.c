@@ -121,7 +121,7 @@ static struct owner *begin(void)
 	seen.ops.connect = see_connect;
 	seen.ops.send = see_send;
 	seen.ops.receive = see_receive;
-	seen.ops.entrust = see_entrust;
+	seen.ops.give_to_lifeline_thread = see_entrust;
 	seen.ops.disconnect = see_disconnect;
 	env->ops = &seen.ops;
 	env->has_lifelines = true;

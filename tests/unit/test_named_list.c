@@ -71,7 +71,7 @@ static struct ps_env *named_env(struct owner *o)
 	server.d = o->d;
 	server.ops = *env->ops;
 	server.ops.list_begin = server_begin;
-	server.ops.list_wait = server_wait;
+	server.ops.list_await = server_wait;
 	server.ops.list_fd = server_fd;
 	server.ops.list_drop = server_drop;
 	server.longest_ns = 0;
@@ -235,7 +235,7 @@ TEST(a_standby_follows_the_mirrors_that_are_known, struct owner *o)
 	strcpy(server.inherited.list_mirrors, OTHERS);
 	follow_list(o, "@bank", named_env(o));
 	assert_int_equal(look(), PS_OWNER_UNKNOWN);
-	assert_false(now.nowhere);
+	assert_false(now.has_no_image);
 	assert_int_equal(server.in_flight, 1);
 	server.late = 0;
 	server.list = BEFORE;

@@ -187,7 +187,7 @@ static void offer_two_fabrics(struct fixture *f)
 
 	other = p->mirrors[1].fabric;
 	better = *other;
-	better.leads_begin = test_nothing;
+	better.begin_route_test = test_nothing;
 	two_fabrics = *p->env->ops;
 	two_fabrics.fabric = find_fabric;
 	p->env->ops = &two_fabrics;

@@ -36,18 +36,18 @@ struct unit_fixture unit_group = { setup, teardown };
 
 TEST(small_pages_are_not_large)
 {
-	assert_false(ps_pages_large(memory.pages, memory.base + LARGE, LARGE));
-	assert_false(ps_pages_large(memory.pages, memory.base, 2 * LARGE));
+	assert_false(ps_pages_are_large(memory.pages, memory.base + LARGE, LARGE));
+	assert_false(ps_pages_are_large(memory.pages, memory.base, 2 * LARGE));
 }
 
 TEST(a_large_page_is_one)
 {
 	if (!memory.large)
 		skip();
-	assert_true(ps_pages_large(memory.pages, memory.base, LARGE));
+	assert_true(ps_pages_are_large(memory.pages, memory.base, LARGE));
 }
 
 TEST(nobody_can_say)
 {
-	assert_false(ps_pages_large(-1, memory.base, LARGE));
+	assert_false(ps_pages_are_large(-1, memory.base, LARGE));
 }

@@ -1,9 +1,9 @@
 /*
- * test_peek.c - what is read of a mirror by a link (client/demand/peeker.h): its slot before the
- * bytes, for a mirror goes on meanwhile.
+ * test_peek.c - what is read of a mirror by a link (client/demand/direct_reader.h): its slot before
+ * the bytes, for a mirror goes on meanwhile.
  */
 #include "../../client/core/fabric.h"
-#include "../../client/demand/peeker.h"
+#include "../../client/demand/direct_reader.h"
 #include "../../proto/image/image.h"
 #include "../support/unit.h"
 
@@ -32,19 +32,19 @@ static int peek(const struct ps_link *link, uint32_t region, uint64_t offset, vo
 
 static const struct ps_fabric fabric = { .peek = peek };
 
-static void read_it(uint8_t *block, struct ps_peek_result *seen)
+static void read_it(uint8_t *block, struct ps_direct_read_result *seen)
 {
 	const struct ps_fetch_request fetch = { .region = REGION,
 		                                .length = LENGTH,
-		                                .straight = { &fabric, NULL } };
+		                                .direct_link = { &fabric, NULL } };
 
-	ps_peek(&fetch, block, seen);
+	ps_direct_read(&fetch, block, seen);
 }
 
 TEST(test_the_bytes_are_no_older_than_the_slot)
 {
 	uint8_t block[LENGTH];
-	struct ps_peek_result seen;
+	struct ps_direct_read_result seen;
 
 	has_slot = promises = true;
 	read_it(block, &seen);
@@ -57,7 +57,7 @@ TEST(test_the_bytes_are_no_older_than_the_slot)
 TEST(test_what_the_mirror_has_not_is_not_seen)
 {
 	uint8_t block[LENGTH];
-	struct ps_peek_result seen;
+	struct ps_direct_read_result seen;
 
 	has_slot = promises = false;
 	read_it(block, &seen);

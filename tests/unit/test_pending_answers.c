@@ -44,7 +44,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 static void pass(struct owner *o, uint64_t ns)
 {
 	o->d->now += ns;
-	ps_pending_take_all(o->p, o->d->now);
+	ps_pending_take_all_answers(o->p, o->d->now);
 }
 
 /* The mirrors that answered count, and one that hangs leaves the others' answers as they are. */
@@ -128,7 +128,7 @@ static const struct perseas_roster_change without = { PERSEAS_ROSTER_REMOVE, "si
 static void fill(struct owner *o, uint32_t set)
 {
 	o->p->is_admin_taken = true;
-	ps_pending_take_all(o->p, o->d->now);
+	ps_pending_take_all_answers(o->p, o->d->now);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_ask_confirm(o->p, &behind[i], set);
 	assert_true(ps_pending_is_any_full(o->p, 7));

@@ -3,7 +3,7 @@
  * order, however it arrives, and given up when it is anything else. And which of its addresses is
  * tried when.
  */
-#include "../../client/demand/reach.h"
+#include "../../client/demand/fetch_connection.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 #include "../support/messages.h"
@@ -20,7 +20,7 @@ enum {
 };
 
 struct fixture {
-	struct ps_reach reach;
+	struct ps_fetch_connection reach;
 	int mirror; /* the other end */
 	uint8_t sent[2 << 20];
 	size_t length;
@@ -39,13 +39,13 @@ static int setup(void **state)
 	int ends[2];
 
 	assert_non_null(f);
-	assert_true(ps_reach_init(&f->reach));
+	assert_true(ps_fetch_connection_init(&f->reach));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	f->mirror = ends[1];
 	f->reach.has_addresses = true;
 	f->reach.way.count = 1;
 	f->reach.fd = ends[0];
-	assert_true(ps_reach_ask(&f->reach, &missing));
+	assert_true(ps_fetch_connection_ask(&f->reach, &missing));
 	*state = f;
 	return 0;
 }
@@ -54,8 +54,8 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	ps_reach_drop(&f->reach);
-	ps_reach_free(&f->reach);
+	ps_fetch_connection_cancel(&f->reach);
+	ps_fetch_connection_free(&f->reach);
 	close(f->mirror);
 	while (f->bound_count)
 		close(f->bound[--f->bound_count]);
@@ -157,7 +157,7 @@ static void add_end(struct fixture *f)
 
 static int take(struct fixture *f)
 {
-	return ps_reach_answer(&f->reach, &f->fetched);
+	return ps_fetch_connection_poll(&f->reach, &f->fetched);
 }
 
 /* Sends what was added. Returns what the owner's end says then. */
@@ -217,7 +217,7 @@ static void ask_for(struct fixture *f, uint32_t bytes)
 
 	f->reach.greeted = true;
 	f->reach.id = 0;
-	assert_true(ps_reach_ask(&f->reach, &more));
+	assert_true(ps_fetch_connection_ask(&f->reach, &more));
 	add_status(f, 1);
 }
 
@@ -251,13 +251,14 @@ TEST(test_pieces_lie_side_by_side, struct fixture *f)
 	const uint8_t *end;
 
 	ask_for(f, LONG);
-	assert_int_equal(ps_reach_come(&f->reach), 0);
+	assert_int_equal(ps_fetch_connection_received_bytes(&f->reach), 0);
 	add_piece(f, 2, PS_REACH_BULK, 1);
 	add_working(f, 3);
 	add_piece(f, 3, PS_REACH_BULK, 2);
 	end = f->sent + (f->length -= 9);
 	assert_int_equal(give(f), 0);
-	assert_in_range(ps_reach_come(&f->reach), 2 * PS_REACH_BULK - 9, 2 * PS_REACH_BULK + 50);
+	assert_in_range(ps_fetch_connection_received_bytes(&f->reach), 2 * PS_REACH_BULK - 9,
+	                2 * PS_REACH_BULK + 50);
 	add(f, end, 9);
 	add_piece(f, 4, LONG - 2 * PS_REACH_BULK, 3);
 	assert_int_equal(give(f), 0);
@@ -401,7 +402,7 @@ static int ask_at(struct fixture *f, int listener)
 {
 	int fd;
 
-	assert_true(ps_reach_ask(&f->reach, &missing));
+	assert_true(ps_fetch_connection_ask(&f->reach, &missing));
 	assert_int_equal(take(f), 0);
 	fd = accept(listener, NULL, NULL);
 	assert_true(fd >= 0);
@@ -418,12 +419,12 @@ TEST(test_an_address_that_refuses, struct fixture *f)
 	listens = add_address(f, &way);
 	assert_int_equal(listen(listens, 5), 0);
 	for (unsigned round = 0; round < 2; round++) {
-		ps_reach_lead(&f->reach, &way);
-		assert_false(ps_reach_ask(&f->reach, &missing));
-		ps_reach_drop(&f->reach);
+		ps_fetch_connection_set_addresses(&f->reach, &way);
+		assert_false(ps_fetch_connection_ask(&f->reach, &missing));
+		ps_fetch_connection_cancel(&f->reach);
 		close(ask_at(f, listens));
-		ps_reach_drop(&f->reach);
-		assert_false(ps_reach_ask(&f->reach, &missing));
+		ps_fetch_connection_cancel(&f->reach);
+		assert_false(ps_fetch_connection_ask(&f->reach, &missing));
 		((struct sockaddr *)way.to[0])->sa_family = AF_MAX;
 	}
 }
@@ -436,15 +437,15 @@ TEST(test_a_port_that_refuses, struct fixture *f)
 	add_port(f, &way);
 	listens = add_address(f, &way);
 	assert_int_equal(listen(listens, 5), 0);
-	ps_reach_lead(&f->reach, &way);
-	if (ps_reach_ask(&f->reach, &missing)) {
+	ps_fetch_connection_set_addresses(&f->reach, &way);
+	if (ps_fetch_connection_ask(&f->reach, &missing)) {
 		struct pollfd fd;
 
-		assert_true(ps_reach_waits(&f->reach, &fd));
+		assert_true(ps_fetch_connection_fill_pollfd(&f->reach, &fd));
 		assert_int_equal(poll(&fd, 1, -1), 1);
 		assert_int_equal(take(f), -1);
 	}
-	ps_reach_drop(&f->reach);
+	ps_fetch_connection_cancel(&f->reach);
 	close(ask_at(f, listens));
 }
 
@@ -457,13 +458,13 @@ TEST(test_an_address_that_never_answers, struct fixture *f)
 
 	assert_int_equal(listen(silent, 5), 0);
 	assert_int_equal(listen(speaks, 5), 0);
-	ps_reach_lead(&f->reach, &way);
+	ps_fetch_connection_set_addresses(&f->reach, &way);
 	close(ask_at(f, silent));
-	ps_reach_drop(&f->reach);
+	ps_fetch_connection_cancel(&f->reach);
 	fd = ask_at(f, speaks);
 	assert_int_equal(write(fd, &hello, sizeof(hello)), sizeof(hello));
 	assert_int_equal(take(f), 0);
-	ps_reach_drop(&f->reach);
+	ps_fetch_connection_cancel(&f->reach);
 	close(fd);
 	close(ask_at(f, speaks));
 }

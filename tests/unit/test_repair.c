@@ -165,7 +165,7 @@ static void ask_about_big(struct fixture *f)
 {
 	const struct ps_repair *r = &f->o->p->upkeep.repair;
 
-	for (unsigned i = 0; r->segment != 1 || !r->length; i++) {
+	for (unsigned i = 0; r->segment_id != 1 || !r->piece_bytes; i++) {
 		assert_true(i < ROUNDS);
 		direct_keep(f->o->d, f->o->p);
 	}
@@ -180,7 +180,7 @@ TEST(what_changes_meanwhile_is_compared_again, struct fixture *f)
 	assert_int_equal(put_big(f, 3 * GRANULE, 5, 77), 0);
 	direct_keep(f->o->d, f->o->p);
 	assert_int_equal(f->o->p->upkeep.repair.offset, 3 * GRANULE);
-	assert_int_equal(f->o->p->upkeep.repair.length, GRANULE);
+	assert_int_equal(f->o->p->upkeep.repair.piece_bytes, GRANULE);
 	assert_ends(f, 0, "no mirror differs from the owner");
 	assert_nothing_was_sent(f);
 }
@@ -318,7 +318,7 @@ TEST_WITH(digests_keep_to_the_rate, setup, teardown, struct fixture *f)
 
 	f->o->p->options.resync_rate = SIZE / 100;
 	order_repair(f);
-	OWNER_KEEP_UNTIL(f->o, f->o->p->upkeep.repair.length);
+	OWNER_KEEP_UNTIL(f->o, f->o->p->upkeep.repair.piece_bytes);
 	begun = f->o->d->now;
 	ask_about_big(f);
 	assert_true(f->o->d->now - begun >= ps_ms(100000));

@@ -157,7 +157,7 @@ static struct pollfd await_held(struct named *n)
 		assert_false(n->f->ops->answered(n->control));
 		poll(&fd, 1, 1);
 	}
-	assert_true(n->f->ops->control_waits(n->control, &fd));
+	assert_true(n->f->ops->fill_control_pollfd(n->control, &fd));
 	return fd;
 }
 
@@ -194,7 +194,7 @@ TEST(silence_of_the_name_service_ends_at_the_deadline, struct named *n)
 	assert_non_null(other);
 	names_await(1);
 	ask_by_name(n);
-	assert_true(n->f->ops->control_waits(n->control, &fd));
+	assert_true(n->f->ops->fill_control_pollfd(n->control, &fd));
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	expect_failure(n->f, n->control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
 	               "the name service did not say in time");
@@ -211,7 +211,7 @@ TEST(an_answer_of_the_name_service_wakes_who_waits, struct named *n)
 
 	names_set(true, FIRST);
 	ask_by_name(n);
-	assert_true(n->f->ops->control_waits(n->control, &fd));
+	assert_true(n->f->ops->fill_control_pollfd(n->control, &fd));
 	names_await(1);
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	names_set(false, FIRST);
@@ -397,7 +397,7 @@ TEST(the_answer_is_dialled_where_the_last_address_is_a_black_hole, struct named 
 	/* The attempt does not end by itself while the test runs. */
 	setsockopt(n->control->dial.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
 	names_await(1);
-	assert_true(n->f->ops->control_waits(n->control, &fd));
+	assert_true(n->f->ops->fill_control_pollfd(n->control, &fd));
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	names_set(false, SECOND);
 	assert_int_equal(poll(&fd, 1, SOON_MS), 1);

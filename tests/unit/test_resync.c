@@ -486,13 +486,13 @@ TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 	come_back_late(f, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	perseas_flush(o->p);
-	done = o->p->upkeep.resync.done;
+	done = o->p->upkeep.resync.sent_bytes;
 	o->p->env->ops = &counting;
 	o->p->commit.wait_line.has_leader = true;
 	wakes = 0;
-	for (unsigned i = 0; i < ROUNDS && o->p->upkeep.resync.done == done; i++)
+	for (unsigned i = 0; i < ROUNDS && o->p->upkeep.resync.sent_bytes == done; i++)
 		direct_keep(o->d, o->p);
-	assert_true(o->p->upkeep.resync.done > done);
+	assert_true(o->p->upkeep.resync.sent_bytes > done);
 	assert_true(wakes > 0);
 	wakes = 0;
 	pthread_mutex_lock(&o->p->lock);

@@ -183,7 +183,7 @@ TEST_WITH(the_rate_is_the_present_one, setup_slow, teardown, struct fixture *f)
 	for (unsigned i = 0; i < 20; i++)
 		direct_keep_after(f->o->d, f->o->p, 1000 * MS);
 	before = stat_of(f, 1).resync_rate;
-	assert_true(r->before.at > begun + 5000 * MS);
+	assert_true(r->previous_mark.at > begun + 5000 * MS);
 	f->o->d->now += 15000 * MS;
 	assert_in_range(stat_of(f, 1).resync_rate, 1, before / 2);
 }

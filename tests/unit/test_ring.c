@@ -30,14 +30,14 @@ static int teardown(void **state)
 struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Fills the entry with a pattern of its seq, so that an overwritten one is found. */
-static void fill(struct ps_entry *entry, uint64_t seq, uint64_t length)
+static void fill(struct ps_ring_entry *entry, uint64_t seq, uint64_t length)
 {
 	memset(entry, (int)(seq % 251), length);
 	entry->seq = seq;
 	entry->length = length;
 }
 
-static bool whole(const struct ps_entry *entry, uint64_t seq)
+static bool whole(const struct ps_ring_entry *entry, uint64_t seq)
 {
 	const uint8_t *bytes = (const uint8_t *)entry;
 
@@ -59,14 +59,14 @@ TEST(test_keeps_the_newest_entries_whole, struct ps_ring *ring)
 	print_message("seed %#lx\n", (unsigned long)random_state);
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(i % 7 ? 8 : SIZE / 4 / 64);
-		struct ps_entry *entry = ps_ring_append(ring, length);
+		struct ps_ring_entry *entry = ps_ring_append(ring, length);
 		uint64_t oldest = seq, kept = 0;
 
 		assert_true((uint8_t *)entry >= ring->base);
 		assert_true((uint8_t *)entry + length <= ring->base + SIZE);
 		fill(entry, seq, length);
 		for (; oldest > 0 && ps_ring_find(ring, oldest); oldest--) {
-			struct ps_entry *found = ps_ring_find(ring, oldest);
+			struct ps_ring_entry *found = ps_ring_find(ring, oldest);
 
 			kept += found->length;
 			assert_int_equal(found->seq, oldest);

@@ -16,7 +16,7 @@ static uint8_t byte_of(uint64_t seq)
 static void append(struct ps_ring *ring, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes; done += ENTRY) {
-		struct ps_entry *entry = ps_ring_append(ring, ENTRY);
+		struct ps_ring_entry *entry = ps_ring_append(ring, ENTRY);
 
 		memset(entry, byte_of(ring->last_seq), ENTRY);
 	}

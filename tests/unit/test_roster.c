@@ -333,7 +333,7 @@ TEST(test_what_was_acknowledged_is_waited_for)
 	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1", 0), 0);
 	/* Its only chunk is under way; what comes behind it does not arrive. */
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
-	assert_int_equal(o->p->upkeep.resync.done, SIZE);
+	assert_int_equal(o->p->upkeep.resync.sent_bytes, SIZE);
 	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
 	for (unsigned i = 0; i < 5; i++)

@@ -92,7 +92,7 @@ static struct ps_control *listen_to(struct fixture *f, struct daemon *d, uint64_
 {
 	struct ps_control *control = begin_session(f, d);
 
-	f->ops->hear(control, limit_ns);
+	f->ops->expect_heartbeats(control, limit_ns);
 	return control;
 }
 
@@ -142,7 +142,7 @@ TEST(a_silent_mirror_is_noticed, struct fixture *f)
 		struct pollfd fd = { f->ops->control_fd(control), POLLIN, 0 };
 		const uint64_t start = ps_monotonic();
 
-		f->ops->hear(control, 4 * SHORTLY);
+		f->ops->expect_heartbeats(control, 4 * SHORTLY);
 		assert_int_equal(poll(&fd, 1, 600000), 1);
 		assert_true(ps_monotonic() - start >= 4 * SHORTLY);
 		assert_true(f->ops->ended(control));
@@ -160,7 +160,7 @@ TEST(silence_ends_the_wait_for_an_answer, struct fixture *f)
 	struct ps_control *control = begin_session(f, &f->tcp);
 
 	ask(f, control, "two");
-	f->ops->hear(control, SHORTLY);
+	f->ops->expect_heartbeats(control, SHORTLY);
 	expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "said nothing for 20 ms");
 	assert_true(f->ops->silent(control));
 	disconnect(f, control);
@@ -203,8 +203,8 @@ TEST(what_nobody_takes_was_said_all_the_same, struct fixture *f)
 
 	ask(f, control, "s");
 	reply_with(&f->tcp, "answer", 0, NULL, 0);
-	f->ops->hear(control, SHORTLY);
-	f->ops->hear(other, 2 * SHORTLY);
+	f->ops->expect_heartbeats(control, SHORTLY);
+	f->ops->expect_heartbeats(other, 2 * SHORTLY);
 	assert_int_equal(poll(&fd, 1, -1), 1);
 	assert_true(f->ops->silent(other));
 	assert_false(f->ops->silent(control));

@@ -48,7 +48,7 @@ static bool fake_is_large(struct ps_pager *pager, const uint8_t *at, uint64_t le
 
 static const struct ps_pager_ops ops = {
 	.is_large = fake_is_large,
-	.gather = fake_gather,
+	.collapse = fake_gather,
 };
 
 /* One mapping at this address, all of which is here. */
@@ -59,7 +59,7 @@ static int setup_at(void **state, uint64_t base)
 	const struct ps_mapping mapping = { .generation = 1,
 		                            .base = (uint8_t *)(uintptr_t)base,
 		                            .size = PLACES * LARGE,
-		                            .covered = 1 };
+		                            .cover_state = 1 };
 
 	memset(&kernel, 0, sizeof(kernel));
 	*d = (struct ps_demand){ .ops = &ops, .mapping_count = 1 };
@@ -87,7 +87,7 @@ static void assert_gathers(struct ps_demand *d, uint64_t now, uint64_t place)
 {
 	const unsigned before = kernel.calls;
 
-	assert_int_equal(ps_large_step(d, now), now);
+	assert_int_equal(ps_make_large_pages_step(d, now), now);
 	assert_int_equal(kernel.calls, before + 1);
 	assert_int_equal(kernel.place, place);
 }
@@ -102,7 +102,7 @@ static void assert_rests(struct ps_demand *d, uint64_t now, uint64_t until)
 {
 	const unsigned before = kernel.calls;
 
-	assert_int_equal(ps_large_step(d, now), until);
+	assert_int_equal(ps_make_large_pages_step(d, now), until);
 	assert_int_equal(kernel.calls, before);
 }
 
@@ -117,8 +117,8 @@ TEST(test_large_pages_are_left_out, struct ps_demand *d)
 {
 	kernel.large = 1 << 1 | 1 << 2;
 	assert_gathers(d, 7, 0);
-	assert_int_equal(ps_large_step(d, 7), 7);
-	assert_int_equal(ps_large_step(d, 7), 7);
+	assert_int_equal(ps_make_large_pages_step(d, 7), 7);
+	assert_int_equal(ps_make_large_pages_step(d, 7), 7);
 	assert_int_equal(kernel.calls, 1);
 	assert_gathers(d, 7, 3);
 }
@@ -134,9 +134,9 @@ TEST_WITH(test_a_segment_that_begins_inside_a_large_page, setup_askew, NULL, str
 /* Whoever waits for a page would wait for the kernel, too. */
 TEST(test_not_while_something_is_missing, struct ps_demand *d)
 {
-	d->mappings[0].missing = 1;
+	d->mappings[0].missing_count = 1;
 	assert_rests(d, 7, PS_NEVER);
-	d->mappings[0].missing = 0;
+	d->mappings[0].missing_count = 0;
 	/* Another segment is mapped at the moment. */
 	d->mappings[d->mapping_count++] = (struct ps_mapping){ .generation = 2 };
 	assert_rests(d, 7, PS_NEVER);
@@ -150,7 +150,7 @@ TEST(test_unmapped_meanwhile, struct ps_demand *d)
 	kernel.gone = d;
 	assert_gathers(d, 7, 0);
 	assert_rests(d, 7, PS_NEVER);
-	assert_int_equal(d->mappings[0].gathered, 0);
+	assert_int_equal(d->mappings[0].large_bytes_done, 0);
 }
 
 /* The kernel gathers no pages that are watched. */
@@ -170,11 +170,12 @@ TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 		const unsigned before = kernel.calls;
 
 		do {
-			until = ps_large_step(d, now);
+			until = ps_make_large_pages_step(d, now);
 			assert_int_equal(kernel.place, place);
 			assert_int_equal(until, now + ps_ms(20));
 			now = until;
-		} while (d->mappings[0].gathered == place * LARGE && kernel.calls - before < 100);
+		} while (d->mappings[0].large_bytes_done == place * LARGE &&
+		         kernel.calls - before < 100);
 		assert_in_range(kernel.calls - before, 2, 20);
 	}
 	assert_rests(d, now, PS_NEVER);
@@ -184,7 +185,7 @@ TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 TEST(test_in_use_for_once, struct ps_demand *d)
 {
 	kernel.in_use = 1;
-	assert_int_equal(ps_large_step(d, 7), 7 + ps_ms(20));
+	assert_int_equal(ps_make_large_pages_step(d, 7), 7 + ps_ms(20));
 	assert_passes(d, 7 + ps_ms(20));
 	assert_rests(d, 7 + ps_ms(20), PS_NEVER);
 }

@@ -44,7 +44,7 @@ static int setup(void **state)
 	memcpy(f->wanted.owner, f->owner, PS_ID_SIZE);
 	memcpy(f->wanted.store_id, f->before->header.store_id.data, PS_ID_SIZE);
 	f->wanted.epoch = EPOCH;
-	f->wanted.unmapped_seq = LEFT;
+	f->wanted.last_unmap_seq = LEFT;
 	f->wanted.length = LENGTH;
 	perseas__slot__init(&f->slot);
 	f->slot.epoch = EPOCH;
@@ -75,12 +75,12 @@ struct unit_fixture unit_fixture = { setup, teardown };
 
 static void assert_refused(struct fixture *f)
 {
-	assert_non_null(ps_source_fault(&f->wanted, &f->fetched));
+	assert_non_null(ps_answer_rejection(&f->wanted, &f->fetched));
 }
 
 static void assert_taken(struct fixture *f)
 {
-	assert_null(ps_source_fault(&f->wanted, &f->fetched));
+	assert_null(ps_answer_rejection(&f->wanted, &f->fetched));
 }
 
 /* Refused while this number is another one by `by`. */
@@ -163,7 +163,7 @@ TEST(test_its_answer_is_not_whole, struct fixture *f)
 /* Its memory was read over a link: what counts are its slot before and its promise after. */
 TEST(test_over_a_link, struct fixture *f)
 {
-	struct ps_peek_result seen = { EPOCH, LEFT, true };
+	struct ps_direct_read_result seen = { EPOCH, LEFT, true };
 
 	f->fetched = (struct ps_fetch_answer){ .seen = &seen, .bytes = { LENGTH, NULL } };
 	assert_taken(f);

@@ -49,7 +49,7 @@ TEST(connections_are_those_of_before, struct rig *rig)
 	await_state(s, PERSEAS_STANDBY_DUE);
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		pthread_mutex_lock(&s->lock);
-		assert_non_null(s->follow.looks.controls[i]);
+		assert_non_null(s->follow.status_peers.controls[i]);
 		pthread_mutex_unlock(&s->lock);
 	}
 	become_owner(rig, s);

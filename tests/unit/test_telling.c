@@ -97,7 +97,7 @@ static uint32_t tell(struct perseas *p, uint32_t set)
 	uint32_t took;
 
 	p->is_admin_taken = true;
-	took = ps_roster_tell(p, set);
+	took = ps_roster_tell_mirrors(p, set);
 	p->is_admin_taken = false;
 	return took;
 }

@@ -61,8 +61,8 @@ TEST(another_one_is_left_the_store_that_it_is_given)
 	struct ps_turn turn = { .order = 0 };
 	struct ps_follow_result now = { .ownership = PS_OWNER_LIVES };
 
-	now.handing.asked = now.handing.there = true;
-	memcpy(now.handing.to, mark, sizeof(mark));
+	now.handover.exists = now.handover.is_present = true;
+	memcpy(now.handover.to, mark, sizeof(mark));
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_NONE;
 	assert_false(ps_turn_must_yield(&turn, &now, mark, BEGIN, &until));
@@ -72,7 +72,7 @@ TEST(another_one_is_left_the_store_that_it_is_given)
 	assert_true(
 		ps_turn_must_yield(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS - 1) * MS, &until));
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN + PS_TURN_YIELD_MS * MS, &until));
-	now.handing.there = false;
+	now.handover.is_present = false;
 	turn.yield_since_ns = 0;
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 }
@@ -84,8 +84,8 @@ TEST(who_is_meant_waits_for_nobody)
 	struct ps_turn turn = { .order = 9 };
 	struct ps_follow_result now = { .ownership = PS_OWNER_LIVES };
 
-	memcpy(now.handing.to, mark, sizeof(mark));
-	now.handing.asked = true;
+	memcpy(now.handover.to, mark, sizeof(mark));
+	now.handover.exists = true;
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN));
 	now.ownership = PS_OWNER_UNKNOWN;
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN));
@@ -96,7 +96,7 @@ TEST(who_is_meant_waits_for_nobody)
 	ps_turn_note_failure(&turn, BEGIN);
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + (PS_TURN_REST_MS - 1) * MS));
 	assert_true(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
-	now.handing.asked = false;
+	now.handover.exists = false;
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
 }
 
@@ -157,7 +157,7 @@ TEST(who_had_its_turn_is_held_anew)
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	assert_true(comes(&turn, PS_OWNER_NONE, 0));
 	ps_turn_reset(&turn);
-	now.handing.asked = now.handing.there = true;
+	now.handover.exists = now.handover.is_present = true;
 	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
 }
 
@@ -169,8 +169,8 @@ TEST(claims_give_no_more_time)
 	struct ps_follow_result asked = { .ownership = PS_OWNER_NONE }, claimed = { 0 };
 	struct ps_turn turn = { .order = 0 };
 
-	asked.handing.asked = asked.handing.there = true;
-	asked.handing.id[0] = 1;
+	asked.handover.exists = asked.handover.is_present = true;
+	asked.handover.id[0] = 1;
 	claimed.ownership = PS_OWNER_LIVES;
 	for (uint64_t now_ns = BEGIN; now_ns < end; now_ns += 1000 * MS) {
 		assert_true(ps_turn_must_yield(&turn, &asked, NULL, now_ns, &until));
@@ -178,7 +178,7 @@ TEST(claims_give_no_more_time)
 		assert_false(comes(&turn, PS_OWNER_LIVES, 0));
 	}
 	assert_false(ps_turn_must_yield(&turn, &asked, NULL, end, &until));
-	asked.handing.id[0] = 2;
+	asked.handover.id[0] = 2;
 	assert_true(ps_turn_must_yield(&turn, &asked, NULL, end, &until));
 }
 
@@ -188,7 +188,7 @@ TEST(an_owner_that_came_again_is_waited_for_anew)
 	struct ps_follow_result now = { .ownership = PS_OWNER_NONE };
 	struct ps_turn turn = { .order = 0 };
 
-	now.handing.asked = now.handing.there = true;
+	now.handover.exists = now.handover.is_present = true;
 	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_LIVES;
 	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN + 1000 * MS, &until));

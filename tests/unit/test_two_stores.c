@@ -93,7 +93,7 @@ static void follow_at(struct owner *o, struct watcher *w, const char *mirrors)
 static void assert_sees(struct owner *o, struct watcher *w, enum ps_ownership ownership)
 {
 	o->d->now += LONG_NS;
-	ps_follow_look(&w->follow, &w->now);
+	ps_follow_look_at_store(&w->follow, &w->now);
 	assert_int_equal(w->now.ownership, ownership);
 }
 
@@ -211,13 +211,13 @@ TEST(a_standby_does_not_forget_mirrors_for_another_store, struct owner *o)
 
 	follow_at(o, &w, "sim://0");
 	assert_sees(o, &w, PS_OWNER_NONE);
-	assert_int_equal(w.follow.looks.count, 3);
+	assert_int_equal(w.follow.status_peers.count, 3);
 	direct_crash(o->d, OTHER);
 	owner_lose(o, REAL);
 	o->options.acks = 1;
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0", &o->options, &o->error), 0);
 	assert_sees(o, &w, PS_OWNER_UNKNOWN);
 	assert_sees(o, &w, PS_OWNER_UNKNOWN);
-	assert_int_equal(w.follow.looks.count, 3);
+	assert_int_equal(w.follow.status_peers.count, 3);
 	end_follow(&w);
 }

@@ -8,25 +8,25 @@
 /* --- pages --- */
 
 /* A segment of two pages. */
-static bool add(struct ps_warm *warm, uint32_t id)
+static bool add(struct ps_warm_copy *warm, uint32_t id)
 {
 	const struct ps_segment_key key = ps_segment_key_of(id, "s", PS_WARM_PAGE + 100, 4096, 1,
 	                                                    NULL);
 
-	return ps_warm_add(warm, &key, 5);
+	return ps_warm_add_segment(warm, &key, 5);
 }
 
-static struct ps_warm *two_pages(void)
+static struct ps_warm_copy *two_pages(void)
 {
 	const uint8_t id[PS_ID_SIZE] = { 1 };
-	struct ps_warm *warm = ps_warm_new(id);
+	struct ps_warm_copy *warm = ps_warm_new(id);
 
 	assert_non_null(warm);
 	assert_true(add(warm, 3));
 	return warm;
 }
 
-static void change_page(struct ps_warm *warm, uint64_t seq, uint64_t offset)
+static void change_page(struct ps_warm_copy *warm, uint64_t seq, uint64_t offset)
 {
 	_Alignas(8) uint8_t bytes[sizeof(struct ps_record) + sizeof(struct ps_range) + 8] = { 0 };
 	struct ps_record *record = (void *)bytes;
@@ -38,24 +38,24 @@ static void change_page(struct ps_warm *warm, uint64_t seq, uint64_t offset)
 		                      .length = sizeof(bytes),
 		                      .ranges = 1 };
 	*range = (struct ps_range){ 3, 8, offset };
-	ps_warm_change(warm, record);
+	ps_warm_note_changes(warm, record);
 }
 
 /* Before that, what is read may be rolled back. */
 TEST(a_page_is_read_when_a_slot_covers_it)
 {
-	struct ps_warm *warm = two_pages();
+	struct ps_warm_copy *warm = two_pages();
 	struct ps_range range;
 
-	assert_false(ps_warm_next(warm, 4, 9, &range));
-	assert_true(ps_warm_next(warm, 5, 9, &range));
+	assert_false(ps_warm_next_to_read(warm, 4, 9, &range));
+	assert_true(ps_warm_next_to_read(warm, 5, 9, &range));
 	assert_int_equal(range.offset, 0);
 	assert_int_equal(range.length, PS_WARM_PAGE + 100);
-	assert_false(ps_warm_next(warm, 5, 9, &range));
+	assert_false(ps_warm_next_to_read(warm, 5, 9, &range));
 	change_page(warm, 7, PS_WARM_PAGE);
 	change_page(warm, 6, PS_WARM_PAGE);
-	assert_false(ps_warm_next(warm, 6, 9, &range));
-	assert_true(ps_warm_next(warm, 7, 9, &range));
+	assert_false(ps_warm_next_to_read(warm, 6, 9, &range));
+	assert_true(ps_warm_next_to_read(warm, 7, 9, &range));
 	assert_int_equal(range.offset, PS_WARM_PAGE);
 	assert_int_equal(range.length, 100);
 	ps_warm_free(warm);
@@ -63,22 +63,22 @@ TEST(a_page_is_read_when_a_slot_covers_it)
 
 TEST(a_page_that_changed_meanwhile_is_not_right)
 {
-	struct ps_warm *warm = two_pages();
+	struct ps_warm_copy *warm = two_pages();
 	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
 	struct ps_range range;
 	uint64_t here, total;
 
-	assert_true(ps_warm_next(warm, 5, 9, &range));
+	assert_true(ps_warm_next_to_read(warm, 5, 9, &range));
 	change_page(warm, 6, 8);
-	assert_true(ps_warm_arrived(warm, &range, bytes));
-	ps_warm_figures(warm, &here, &total);
+	assert_true(ps_warm_store_read(warm, &range, bytes));
+	ps_warm_count_bytes(warm, &here, &total);
 	assert_int_equal(total, PS_WARM_PAGE + 100);
 	assert_int_equal(here, 100);
-	assert_false(ps_warm_holds(&warm->parts[0], 0, 1));
-	assert_true(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
-	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE - 1, 2));
-	ps_warm_leave(warm, 3);
-	assert_false(ps_warm_holds(&warm->parts[0], PS_WARM_PAGE, 100));
+	assert_false(ps_warm_part_has_bytes(&warm->parts[0], 0, 1));
+	assert_true(ps_warm_part_has_bytes(&warm->parts[0], PS_WARM_PAGE, 100));
+	assert_false(ps_warm_part_has_bytes(&warm->parts[0], PS_WARM_PAGE - 1, 2));
+	ps_warm_stop_using_segment(warm, 3);
+	assert_false(ps_warm_part_has_bytes(&warm->parts[0], PS_WARM_PAGE, 100));
 	ps_warm_free(warm);
 }
 
@@ -89,16 +89,16 @@ static const uint8_t store_id[PS_ID_SIZE] = { 1 };
 /* A copy of two pages that are right, shared: the descriptor that another process inherits. */
 static int share_pages(void)
 {
-	struct ps_warm *warm = two_pages();
+	struct ps_warm_copy *warm = two_pages();
 	uint8_t bytes[2 * PS_WARM_PAGE];
 	struct ps_range range;
 	int fd;
 
 	memset(bytes, 8, sizeof(bytes));
 	warm->point = (struct ps_warm_point){ 2, 5, 64, 7 };
-	assert_true(ps_warm_next(warm, 5, 9, &range));
-	assert_true(ps_warm_arrived(warm, &range, bytes));
-	assert_int_equal(ps_warm_share(warm), 0);
+	assert_true(ps_warm_next_to_read(warm, 5, 9, &range));
+	assert_true(ps_warm_store_read(warm, &range, bytes));
+	assert_int_equal(ps_warm_hand_on(warm), 0);
 	fd = dup(warm->fd);
 	ps_warm_free(warm);
 	return fd;
@@ -108,7 +108,7 @@ TEST(a_copy_is_inherited_once)
 {
 	const uint8_t other[PS_ID_SIZE] = { 2 };
 	const int fd = share_pages(), again = dup(fd);
-	struct ps_warm *warm;
+	struct ps_warm_copy *warm;
 	uint64_t here, total;
 
 	assert_null(ps_warm_inherit(fd, other));
@@ -122,12 +122,12 @@ TEST(a_copy_is_inherited_once)
 	assert_int_equal(warm->parts[0].segment, 3);
 	assert_int_equal(warm->parts[0].key.born, 1);
 	assert_int_equal(warm->parts[0].size, PS_WARM_PAGE + 100);
-	assert_true(ps_warm_holds(&warm->parts[0], 0, PS_WARM_PAGE + 100));
-	ps_warm_figures(warm, &here, &total);
+	assert_true(ps_warm_part_has_bytes(&warm->parts[0], 0, PS_WARM_PAGE + 100));
+	ps_warm_count_bytes(warm, &here, &total);
 	assert_int_equal(here, total);
 	change_page(warm, 9, 8);
 	change_page(warm, 9, 8);
-	ps_warm_figures(warm, &here, &total);
+	ps_warm_count_bytes(warm, &here, &total);
 	assert_int_equal(here, 100);
 	assert_int_equal(warm->parts[0].bytes[PS_WARM_PAGE + 99], 8);
 	/* The descriptor is closed, and of two processes that have it one gets the copy. */
@@ -151,7 +151,7 @@ enum { HEAD = 32768 };
 TEST(what_others_have_a_descriptor_of_is_given_back)
 {
 	const int fd = share_pages(), others = dup(fd);
-	struct ps_warm *warm;
+	struct ps_warm_copy *warm;
 
 	assert_true(held_by(others) > HEAD);
 	warm = ps_warm_inherit(fd, store_id);
@@ -166,10 +166,10 @@ TEST(what_others_have_a_descriptor_of_is_given_back)
 /* The same within one process, which keeps the rest of the copy. */
 TEST(what_is_forgotten_is_given_back)
 {
-	struct ps_warm *warm = two_pages();
+	struct ps_warm_copy *warm = two_pages();
 
 	assert_true(held_by(warm->fd) > 0);
-	ps_warm_forget(warm, 3);
+	ps_warm_remove_segment(warm, 3);
 	assert_int_equal(held_by(warm->fd), 0);
 	ps_warm_free(warm);
 }
@@ -190,7 +190,7 @@ TEST(what_cannot_be_taken_is_given_back)
 /* To touch a page for which there is no memory ends the process. */
 TEST(memory_is_there_before_it_is_touched)
 {
-	struct ps_warm *warm = two_pages();
+	struct ps_warm_copy *warm = two_pages();
 	const int file = warm->fd, poor = open("/dev/null", O_RDONLY);
 	const uint64_t states = held_by(file);
 	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
@@ -198,26 +198,26 @@ TEST(memory_is_there_before_it_is_touched)
 	uint64_t here, total;
 
 	assert_int_equal(states, PS_PAGE);
-	ps_warm_figures(warm, &here, &total);
-	assert_true(ps_warm_next(warm, 5, 9, &range));
+	ps_warm_count_bytes(warm, &here, &total);
+	assert_true(ps_warm_next_to_read(warm, 5, 9, &range));
 	warm->fd = poor;
-	assert_false(ps_warm_arrived(warm, &range, bytes));
+	assert_false(ps_warm_store_read(warm, &range, bytes));
 	assert_false(add(warm, 4));
-	ps_warm_figures(warm, &here, &total);
+	ps_warm_count_bytes(warm, &here, &total);
 	assert_int_equal(here, 0);
 	assert_int_equal(held_by(file), states);
 	warm->fd = file;
-	assert_true(ps_warm_arrived(warm, &range, bytes));
+	assert_true(ps_warm_store_read(warm, &range, bytes));
 	assert_int_equal(held_by(file), states + sizeof(bytes));
 	close(poor);
 	ps_warm_free(warm);
 }
 
 /* Inherits a copy with one word of its head changed. */
-static struct ps_warm *inherit_changed(uint64_t at, uint64_t word)
+static struct ps_warm_copy *inherit_changed(uint64_t at, uint64_t word)
 {
 	const int fd = share_pages();
-	struct ps_warm *warm;
+	struct ps_warm_copy *warm;
 
 	assert_int_equal(pwrite(fd, &word, sizeof(word), (off_t)at), sizeof(word));
 	warm = ps_warm_inherit(fd, store_id);
@@ -233,7 +233,7 @@ enum { PART_ID = 0, PART_BORN = 8, PART_SIZE = 16, PART_NAME_END = 104, PART_AT 
 TEST(what_is_no_copy_is_not_inherited)
 {
 	const uint64_t counts = (uint64_t)(PS_SEGMENTS_MAX + 1) << 32;
-	struct ps_warm *warm = inherit_changed(HEAD_PARTS + PART_BORN, 1);
+	struct ps_warm_copy *warm = inherit_changed(HEAD_PARTS + PART_BORN, 1);
 
 	assert_non_null(warm);
 	ps_warm_free(warm);

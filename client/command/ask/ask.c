@@ -44,10 +44,10 @@ enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
 enum ps_exit ps_peers_check_distinct(const struct ps_peers *peers)
 {
 	for (unsigned i = 0; i < peers->count; i++) {
-		const uint8_t *daemon = ps_peers_daemon(peers, i);
+		const uint8_t *daemon = ps_peers_daemon_id(peers, i);
 
 		for (unsigned k = 0; daemon && k < i; k++) {
-			const uint8_t *other = ps_peers_daemon(peers, k);
+			const uint8_t *other = ps_peers_daemon_id(peers, k);
 
 			if (other && !memcmp(daemon, other, PS_ID_SIZE))
 				return ps_complain(PS_EXIT_USAGE,
@@ -188,7 +188,7 @@ bool ps_images_tables_differ(const struct ps_images *images)
 	const Perseas__StoreStatus *newest = images->newest;
 
 	for (unsigned i = 0; newest && newest->live && i < images->peers->count; i++)
-		if (ps_images_is_counted(images, i) &&
+		if (ps_images_is_candidate(images, i) &&
 		    (has_extra_segment(newest, images->told[i]) ||
 		     has_extra_segment(images->told[i], newest)))
 			return true;
@@ -249,7 +249,7 @@ const char *ps_state_text(Perseas__State state)
 
 void ps_peers_daemon_json(struct ps_json *json, const struct ps_peers *peers, unsigned i)
 {
-	const uint8_t *daemon = ps_peers_daemon(peers, i);
+	const uint8_t *daemon = ps_peers_daemon_id(peers, i);
 	char text[PS_HEX_TEXT];
 
 	ps_json_text(json, "daemon", daemon ? ps_hex_text(text, daemon) : NULL);

@@ -116,7 +116,7 @@ static enum ps_exit check_change(const struct ps_images *images, const struct ps
 static const Perseas__Member *member_on(const struct ps_images *images, const uint8_t *daemon)
 {
 	for (unsigned i = 0; daemon && i < images->peers->count; i++) {
-		const uint8_t *told = ps_peers_daemon(images->peers, i);
+		const uint8_t *told = ps_peers_daemon_id(images->peers, i);
 
 		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_images_is_listed(images, i))
 			return ps_roster_member(images->judged.settled,
@@ -148,7 +148,7 @@ static enum ps_exit check_daemon_of_new_address(const struct ps_images *images,
 	if (status)
 		return status;
 	ps_peers_ask_all(&peers, ps_peers_list_request());
-	member = member_on(images, ps_peers_daemon(&peers, 0));
+	member = member_on(images, ps_peers_daemon_id(&peers, 0));
 	if (!peers.replies[0])
 		status = ps_peers_complain(&peers, 0);
 	else if (member && !only_moves_member(images, args, member))

@@ -59,7 +59,7 @@ static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *
 	if (i == PS_MIRRORS_MAX)
 		return;
 	peers->count++;
-	peers->given += !it->is_from_roster;
+	peers->listed_count += !it->is_from_roster;
 	peers->addresses[i] = it->peers->addresses[it->peer_index];
 	if (!it->reply)
 		images->errors[i] = it->peers->errors[it->peer_index];

@@ -13,7 +13,7 @@ static uint64_t fetch_log(void *source, uint64_t offset, uint64_t length, void *
 {
 	struct ps_fetch *fetch = source;
 
-	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked : 0;
+	return ps_fetch_range(fetch, PS_REGION_LOG, offset, length, to) ? fetch->asked_count : 0;
 }
 
 static bool fetch_wait(void *source, uint64_t ticket)
@@ -26,9 +26,9 @@ static void image_is_damaged(void *source, const char *what)
 	const struct ps_fetch *fetch = source;
 	struct ps_peers *peers = fetch->peers;
 
-	ps_error_set(&peers->errors[fetch->mirror], PERSEAS_EDAMAGED,
+	ps_error_set(&peers->errors[fetch->peer_index], PERSEAS_EDAMAGED,
 	             "%s: the image of store '%s' is damaged: %s",
-	             peers->addresses[fetch->mirror].text, fetch->store, what);
+	             peers->addresses[fetch->peer_index].text, fetch->store, what);
 }
 
 static const struct ps_log_ops by_requests = { .ask = fetch_log,

@@ -118,7 +118,7 @@ static void choose_images(struct verify *v)
 
 	v->idle = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
-		v->compared[i] = ps_images_is_counted(images, i) && !(lost >> i & 1);
+		v->compared[i] = ps_images_is_candidate(images, i) && !(lost >> i & 1);
 		if (!v->compared[i]) {
 			report_left_out(v, i);
 			continue;

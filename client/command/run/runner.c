@@ -9,8 +9,7 @@
  * A COMMAND that must hand the store over is in state ENDING, too.
  *
  * One function waits for all events: a signal, news of the store, the end of a time limit. Each
- * state has one function that handles them. A look at the mirrors can take as long as a silent
- * mirror's time limit.
+ * state has one function that handles them. A look takes up to a mirror's time limit.
  */
 #include "runner.h"
 
@@ -111,7 +110,7 @@ static void enter_state(struct runner *r, enum state state, uint64_t for_ms)
 	assert(moves[r->state] & TO(state));
 	assert((r->child.pid > 0) == (state == RUNNING || state == ENDING));
 	r->state = state;
-	r->since_ns = ps_follow_now(&r->follow);
+	r->since_ns = ps_follow_now_ns(&r->follow);
 	r->until_ns = for_ms ? r->since_ns + for_ms * MS_NS : PS_NEVER;
 	r->killed = false;
 }
@@ -133,7 +132,7 @@ static int handle_command_failure(struct runner *r, int status)
 {
 	char text[STATUS_TEXT];
 
-	if (ps_follow_now(&r->follow) - r->since_ns >= STEADY_MS * MS_NS)
+	if (ps_follow_now_ns(&r->follow) - r->since_ns >= STEADY_MS * MS_NS)
 		r->failures = 0;
 	/* COMMAND cannot work without its mirrors, so this is no failure of its own. */
 	if (r->now.ownership == PS_OWNER_UNKNOWN) {
@@ -160,8 +159,8 @@ static int handle_command_end(struct runner *r, int status)
 
 	if (r->told_to_end || (status == 0 && !fenced))
 		return status;
-	ps_follow_look(&r->follow, &r->now);
-	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)) {
+	ps_follow_look_at_store(&r->follow, &r->now);
+	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.is_ours)) {
 		r->failures = 0;
 		enter_state(r, STANDBY, 0);
 		report_state_with_look(r, "standby");
@@ -237,14 +236,14 @@ static bool catch_signals(struct runner *r)
 
 static int act_while_seeking(struct runner *r)
 {
-	if (r->now.nowhere)
+	if (r->now.has_no_image)
 		return PS_RUN_NO_STORE;
-	if (r->now.found) {
+	if (r->now.is_found) {
 		ps_notify_service_manager("READY=1");
 		enter_state(r, STANDBY, 0);
 		return NO_EXIT;
 	}
-	if (ps_follow_now(&r->follow) < r->until_ns) {
+	if (ps_follow_now_ns(&r->follow) < r->until_ns) {
 		report_state_with_look(r, "waits for its mirrors");
 		return NO_EXIT;
 	}
@@ -256,12 +255,13 @@ static int act_while_seeking(struct runner *r)
 }
 
 /* Returns the copy for COMMAND to inherit, or NULL if there is none. */
-static struct ps_warm *take_warm_copy(struct runner *r)
+static struct ps_warm_copy *take_warm_copy(struct runner *r)
 {
-	struct ps_warm *copy = r->warmth && !r->copy_taken ? ps_warm_thread_take(r->warmth) : NULL;
+	struct ps_warm_copy *copy = r->warmth && !r->copy_taken ? ps_warm_thread_take(r->warmth)
+	                                                        : NULL;
 
 	r->copy_taken = true;
-	if (copy && ps_warm_share(copy)) {
+	if (copy && ps_warm_hand_on(copy)) {
 		ps_warm_free(copy);
 		copy = NULL;
 	}
@@ -270,7 +270,7 @@ static struct ps_warm *take_warm_copy(struct runner *r)
 
 static int start_child(struct runner *r)
 {
-	struct ps_warm *copy = take_warm_copy(r);
+	struct ps_warm_copy *copy = take_warm_copy(r);
 	const int warm_fd = copy ? copy->fd : -1;
 	int status;
 
@@ -298,14 +298,14 @@ static int start_command(struct runner *r)
 
 static bool is_named_by_handover(const struct runner *r)
 {
-	return r->now.handing.asked && !memcmp(r->now.handing.to, r->mark, PS_OWNER_MARK);
+	return r->now.handover.exists && !memcmp(r->now.handover.to, r->mark, PS_OWNER_MARK);
 }
 
 /* Returns true if this standby may take over now. The standby that a handover names goes at once;
  * of the others, those with lower orders go first. */
 static bool may_take_over_now(struct runner *r)
 {
-	const uint64_t now_ns = ps_follow_now(&r->follow);
+	const uint64_t now_ns = ps_follow_now_ns(&r->follow);
 
 	if (ps_turn_must_yield(&r->turn, &r->now, r->mark, now_ns, &r->until_ns))
 		return false;
@@ -315,11 +315,11 @@ static bool may_take_over_now(struct runner *r)
 
 static int act_as_standby(struct runner *r)
 {
-	if (r->now.nowhere)
+	if (r->now.has_no_image)
 		return PS_RUN_NO_STORE;
 	report_state_with_look(r, "standby");
 	/* With another owner, earlier failures of COMMAND say nothing about its next start. */
-	if (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)
+	if (r->now.ownership == PS_OWNER_LIVES && !r->now.is_ours)
 		r->failures = 0;
 	/* An open_epoch above own_epoch shows another owner that had the store open. A live owner
 	 * alone does not: it may be this runner's own, whose end a mirror has not seen, or one that
@@ -339,7 +339,7 @@ static void end_command_for_handover(struct runner *r)
 	char text[STATUS_TEXT];
 
 	snprintf(text, sizeof(text), "COMMAND is ended, to hand the store over to %s",
-	         r->now.handing.name);
+	         r->now.handover.name);
 	report_state_text(r, text);
 	r->turn.order = r->now.last_order + 1;
 	ps_child_signal(&r->child, SIGTERM);
@@ -348,16 +348,16 @@ static void end_command_for_handover(struct runner *r)
 
 static void end_command_if_due(struct runner *r)
 {
-	if (r->now.ours)
+	if (r->now.is_ours)
 		report_state_text(r, "COMMAND runs, and owns the store");
-	r->owned |= r->now.ours;
+	r->owned |= r->now.is_ours;
 	/* COMMAND is only ended for a standby that can open the store. */
-	if (r->now.ours && !r->now.fenced && r->can_named_open && !is_named_by_handover(r)) {
+	if (r->now.is_ours && !r->now.is_fenced && r->can_named_open && !is_named_by_handover(r)) {
 		end_command_for_handover(r);
 		return;
 	}
 	/* A COMMAND that was never seen as the owner learns by its open that it was fenced. */
-	if (!r->owned || !r->now.fenced)
+	if (!r->owned || !r->now.is_fenced)
 		return;
 	report_state_with_look(r, "COMMAND was fenced, and is ended");
 	ps_child_signal(&r->child, SIGTERM);
@@ -366,7 +366,7 @@ static void end_command_if_due(struct runner *r)
 
 static void kill_command_if_overdue(struct runner *r)
 {
-	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
+	if (r->killed || ps_follow_now_ns(&r->follow) < r->until_ns)
 		return;
 	report_state_text(r, "COMMAND did not end in time, and is killed");
 	ps_child_signal(&r->child, SIGKILL);
@@ -389,7 +389,7 @@ static int act_on_look(struct runner *r)
 		kill_command_if_overdue(r);
 		return NO_EXIT;
 	case RESTING:
-		if (ps_follow_now(&r->follow) < r->until_ns)
+		if (ps_follow_now_ns(&r->follow) < r->until_ns)
 			return NO_EXIT;
 		enter_state(r, STANDBY, 0);
 		return act_as_standby(r);
@@ -407,9 +407,9 @@ static void set_reported_copy(struct runner *r)
 
 	if (r->warmth && !r->copy_taken)
 		ps_warm_thread_read_figures(r->warmth, &figures);
-	r->follow.copies = r->run->options->warm;
-	r->follow.memory = figures.total;
-	r->follow.warm = figures.here;
+	r->follow.has_copy = r->run->options->warm;
+	r->follow.store_bytes = figures.total;
+	r->follow.copied_bytes = figures.here;
 }
 
 static int look_and_act(struct runner *r)
@@ -418,7 +418,7 @@ static int look_and_act(struct runner *r)
 	enum state before;
 
 	set_reported_copy(r);
-	ps_follow_look(&r->follow, &r->now);
+	ps_follow_look_at_store(&r->follow, &r->now);
 	/* Steps until the state stays the same, since a look may matter to the next state, too. */
 	do {
 		before = r->state;
@@ -452,7 +452,7 @@ static uint64_t report_warm_copy(struct runner *r)
 	if (r->state != STANDBY || !r->warmth || r->copy_taken)
 		return PS_NEVER;
 	return ps_warm_copy_report_send(&r->copy_report, r->warmth, r->run->store, r->last,
-	                                ps_follow_now(&r->follow));
+	                                ps_follow_now_ns(&r->follow));
 }
 
 /* Waits for a signal, news of the store, or a time limit, and handles it. Returns NO_EXIT or an
@@ -462,17 +462,17 @@ static int await_event(struct runner *r)
 	struct pollfd fds[PS_FOLLOW_FDS + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
 	const uint64_t tell_ns = report_warm_copy(r);
 	uint64_t until_ns = r->until_ns < tell_ns ? r->until_ns : tell_ns, now_ns;
-	unsigned count = 1 + ps_follow_fds(&r->follow, fds + 1, &until_ns);
+	unsigned count = 1 + ps_follow_fill_pollfds(&r->follow, fds + 1, &until_ns);
 	int status, wait_ms = -1;
 
-	now_ns = ps_follow_now(&r->follow);
+	now_ns = ps_follow_now_ns(&r->follow);
 	if (until_ns != PS_NEVER)
 		wait_ms = until_ns > now_ns ? (int)((until_ns - now_ns) / MS_NS) + 1 : 0;
 	(void)poll(fds, count, wait_ms);
 	status = handle_pending_signals(r);
 	if (status != NO_EXIT)
 		return status;
-	if (ps_follow_is_due(&r->follow) || ps_follow_now(&r->follow) >= r->until_ns)
+	if (ps_follow_is_due(&r->follow) || ps_follow_now_ns(&r->follow) >= r->until_ns)
 		return look_and_act(r);
 	return NO_EXIT;
 }
@@ -482,7 +482,7 @@ static int run_states(struct runner *r)
 	int status;
 
 	r->state = SEEKING;
-	r->since_ns = ps_follow_now(&r->follow);
+	r->since_ns = ps_follow_now_ns(&r->follow);
 	r->until_ns = r->since_ns + r->run->patience_ms * MS_NS;
 	status = look_and_act(r);
 	while (status == NO_EXIT)
@@ -536,9 +536,9 @@ static void note_images(void *arg, const struct ps_images *images,
 	struct runner *r = arg;
 
 	note_epochs(r, images);
-	r->can_named_open = now->handing.asked && ps_standby_can_open(images, now->handing.to);
+	r->can_named_open = now->handover.exists && ps_standby_can_open(images, now->handover.to);
 	keep_warm_copy(r, images, now);
-	if (now->nowhere)
+	if (now->has_no_image)
 		ps_images_complain_absent(images, r->run->store);
 }
 
@@ -569,8 +569,8 @@ static int follow_store(struct runner *r)
 		name_standby(r->name, run->name);
 		r->follow.name = r->name;
 		r->follow.order = run->order;
-		r->follow.seen = note_images;
-		r->follow.seen_arg = r;
+		r->follow.on_result = note_images;
+		r->follow.on_result_arg = r;
 		return 0;
 	}
 	ps_complain(PS_EXIT_OK, "%s", error.text);

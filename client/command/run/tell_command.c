@@ -19,29 +19,29 @@ static void fill_in_list_mirrors(struct ps_inherited *told, const struct ps_peer
 {
 	size_t used = 0;
 
-	for (unsigned i = 0; i < looks->given; i++)
+	for (unsigned i = 0; i < looks->listed_count; i++)
 		used += ps_text_format(told->list_mirrors + used, sizeof(told->list_mirrors) - used,
 		                       "%s%s", used ? "," : "", looks->addresses[i].text);
 }
 
 static void fill_in_unlisted_members(struct ps_inherited *told, const struct ps_follow *follow)
 {
-	const struct ps_peers *looks = &follow->looks;
+	const struct ps_peers *looks = &follow->status_peers;
 	struct ps_roster_places *places = &told->unlisted_mirrors;
 
 	places->epoch = follow->roster_epoch;
 	places->version = follow->roster_version;
-	for (unsigned i = looks->given; i < looks->count; i++)
+	for (unsigned i = looks->listed_count; i < looks->count; i++)
 		if (ps_follow_is_unlisted_member(follow, i))
 			places->addresses[places->count++] = looks->addresses[i];
 }
 
 static void fill_in_silent_mirrors(struct ps_inherited *told, const struct ps_follow *follow)
 {
-	const struct ps_peers *looks = &follow->looks;
+	const struct ps_peers *looks = &follow->status_peers;
 	size_t used = 0;
 
-	told->silent_at_ms = ps_follow_now(follow) / MS_NS;
+	told->silent_at_ms = ps_follow_now_ns(follow) / MS_NS;
 	for (unsigned i = 0; i < looks->count; i++)
 		if (ps_follow_is_silent(follow, looks->addresses[i].text))
 			used += ps_text_format(told->silent_mirrors + used,
@@ -62,7 +62,7 @@ void ps_set_inherited_variable(const struct ps_follow *follow, int warm_fd)
 	 */
 	if (strlen(follow->list) < sizeof(told.list))
 		strcpy(told.list, follow->list);
-	fill_in_list_mirrors(&told, &follow->looks);
+	fill_in_list_mirrors(&told, &follow->status_peers);
 	fill_in_unlisted_members(&told, follow);
 	fill_in_silent_mirrors(&told, follow);
 	ps_inherited_write(&told, text);

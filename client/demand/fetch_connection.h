@@ -1,11 +1,11 @@
 /*
- * reach.h - a control connection of a lane's own, over which it asks one mirror for its status, for
- * bytes of a segment, and for its status again. The requests for all pieces are sent together, and
- * the bytes are received in a block from which the pager can move them into the segment. Nothing
- * here calls malloc, waits, or looks up a name.
+ * fetch_connection.h - a control connection of a lane's own, over which it asks one mirror for its
+ * status, for bytes of a segment, and for its status again. The requests for all pieces are sent
+ * together, and the bytes are received in a block from which the pager can move them into the
+ * segment. Nothing here calls malloc, waits, or looks up a name.
  */
-#ifndef PERSEAS_CLIENT_REACH_H
-#define PERSEAS_CLIENT_REACH_H
+#ifndef PERSEAS_CLIENT_FETCH_CONNECTION_H
+#define PERSEAS_CLIENT_FETCH_CONNECTION_H
 
 #include "../core/demand.h"
 
@@ -20,7 +20,7 @@ enum {
 
 struct ps_tunnel;
 
-struct ps_reach {
+struct ps_fetch_connection {
 	struct ps_tunnel *tunnel; /* carries connections over tcp; NULL: they are plain text */
 	bool has_addresses;       /* `way` is set */
 	struct ps_known_addresses way;
@@ -47,29 +47,32 @@ struct ps_reach {
 
 /* Reserves memory for answers, which takes pages only as bytes arrive. The caller may then set
  * `tunnel`. Returns false if there is no memory. */
-bool ps_reach_init(struct ps_reach *reach);
-void ps_reach_free(struct ps_reach *reach);
+bool ps_fetch_connection_init(struct ps_fetch_connection *reach);
+void ps_fetch_connection_free(struct ps_fetch_connection *reach);
 
 /* Returns where the bytes of a request of this length go. A single piece does not go into a large
  * page: the kernel clears all of it first, and a virtual machine may have to get it from its
  * host. */
-uint8_t *ps_reach_room(const struct ps_reach *reach, uint32_t length);
+uint8_t *ps_fetch_connection_answer_buffer(const struct ps_fetch_connection *reach,
+                                           uint32_t length);
 
 /* These four are the functions of struct ps_pager_ops with these names (core/demand.h). If no
  * mirror has answered at an address, the connection after a drop goes to the next one. */
-void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way);
-void ps_reach_drop(struct ps_reach *reach);
-bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch);
-int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched);
+void ps_fetch_connection_set_addresses(struct ps_fetch_connection *reach,
+                                       const struct ps_known_addresses *way);
+void ps_fetch_connection_cancel(struct ps_fetch_connection *reach);
+bool ps_fetch_connection_ask(struct ps_fetch_connection *reach,
+                             const struct ps_fetch_request *fetch);
+int ps_fetch_connection_poll(struct ps_fetch_connection *reach, struct ps_fetch_answer *fetched);
 
 /* Begins a connection to an address (a struct sockaddr). Returns its non-blocking socket, which the
  * caller owns, or -1 if it failed at once. A peer that is silent for 10 s ends the connection. */
-int ps_reach_connect(const void *address, uint32_t length);
+int ps_fetch_connect(const void *address, uint32_t length);
 
 /* Returns about how many bytes of the answer have arrived. */
-uint64_t ps_reach_come(const struct ps_reach *reach);
+uint64_t ps_fetch_connection_received_bytes(const struct ps_fetch_connection *reach);
 
 /* Sets *fd to the events that the connection waits for. Returns false if no answer is due. */
-bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd);
+bool ps_fetch_connection_fill_pollfd(const struct ps_fetch_connection *reach, struct pollfd *fd);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * own_table.c - see own_table.h. The new table must not keep the application's files open: when the
- * application closes a socket, its peer must see that.
+ * descriptor_table.c - see descriptor_table.h. The new table must not keep the application's files
+ * open: when the application closes a socket, its peer must see that.
  */
-#include "own_table.h"
+#include "descriptor_table.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int close_between(unsigned first, unsigned last, unsigned flags)
 	return first > last ? 0 : (int)syscall(__NR_close_range, first, last, flags);
 }
 
-bool ps_own_table(int *kept, unsigned count)
+bool ps_unshare_descriptor_table(int *kept, unsigned count)
 {
 	unsigned next = 0;
 

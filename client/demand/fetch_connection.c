@@ -1,8 +1,9 @@
 /*
- * reach.c - see reach.h. pager_uffd.c calls it, on a lane's thread. A mirror that sends anything
- * but the answer that is due loses its connection, and the caller asks again over a new one.
+ * fetch_connection.c - see fetch_connection.h. pager_uffd.c calls it, on a lane's thread. A mirror
+ * that sends anything but the answer that is due loses its connection, and the caller asks again
+ * over a new one.
  */
-#include "reach.h"
+#include "fetch_connection.h"
 
 #include "tunnel.h"
 
@@ -42,14 +43,14 @@ static uint8_t *reserve_memory(size_t size)
 	return memory;
 }
 
-bool ps_reach_init(struct ps_reach *reach)
+bool ps_fetch_connection_init(struct ps_fetch_connection *reach)
 {
 	memset(reach, 0, sizeof(*reach));
 	reach->fd = -1;
 	reach->memory = reserve_memory(MEMORY + PS_REACH_PIECE + IN);
 	reach->room = reserve_memory(ROOM);
 	if (!reach->memory || !reach->room) {
-		ps_reach_free(reach);
+		ps_fetch_connection_free(reach);
 		return false;
 	}
 	reach->single = reach->memory + MEMORY;
@@ -61,12 +62,12 @@ bool ps_reach_init(struct ps_reach *reach)
 	return true;
 }
 
-uint8_t *ps_reach_room(const struct ps_reach *reach, uint32_t length)
+uint8_t *ps_fetch_connection_answer_buffer(const struct ps_fetch_connection *reach, uint32_t length)
 {
 	return length <= PS_REACH_PIECE ? reach->single : reach->block;
 }
 
-void ps_reach_free(struct ps_reach *reach)
+void ps_fetch_connection_free(struct ps_fetch_connection *reach)
 {
 	if (reach->memory)
 		munmap(reach->memory, MEMORY + PS_REACH_PIECE + IN);
@@ -75,20 +76,20 @@ void ps_reach_free(struct ps_reach *reach)
 	reach->memory = reach->room = NULL;
 }
 
-static void use_next_address(struct ps_reach *reach)
+static void use_next_address(struct ps_fetch_connection *reach)
 {
 	if (reach->way.count)
 		reach->at = (reach->at + 1) % reach->way.count;
 }
 
-static void close_connection(struct ps_reach *reach)
+static void close_connection(struct ps_fetch_connection *reach)
 {
 	if (reach->fd >= 0)
 		close(reach->fd);
 	reach->fd = -1;
 }
 
-void ps_reach_drop(struct ps_reach *reach)
+void ps_fetch_connection_cancel(struct ps_fetch_connection *reach)
 {
 	/* No mirror has answered at this address. */
 	if (reach->fd >= 0 && !reach->greeted)
@@ -101,9 +102,10 @@ void ps_reach_drop(struct ps_reach *reach)
 	reach->id = 0;
 }
 
-void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way)
+void ps_fetch_connection_set_addresses(struct ps_fetch_connection *reach,
+                                       const struct ps_known_addresses *way)
 {
-	ps_reach_drop(reach);
+	ps_fetch_connection_cancel(reach);
 	reach->has_addresses = way != NULL;
 	reach->at = 0;
 	if (way)
@@ -117,7 +119,7 @@ static void set_tcp_option(int fd, int option, int value)
 	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
 
-int ps_reach_connect(const void *address, uint32_t length)
+int ps_fetch_connect(const void *address, uint32_t length)
 {
 	const struct sockaddr *to = address;
 	const int fd = ps_above_standard(
@@ -136,20 +138,20 @@ int ps_reach_connect(const void *address, uint32_t length)
 }
 
 /* Begins a connection. If that fails at once, the next call tries the next address. */
-static bool begin_connection(struct ps_reach *reach)
+static bool begin_connection(struct ps_fetch_connection *reach)
 {
 	const struct ps_known_addresses *way = &reach->way;
 	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
 
 	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->at)
-	                    : ps_reach_connect(way->to[reach->at], way->lengths[reach->at]);
+	                    : ps_fetch_connect(way->to[reach->at], way->lengths[reach->at]);
 	if (reach->fd < 0)
 		use_next_address(reach);
 	return reach->fd >= 0;
 }
 
 /* Returns 1, 0 if the connection is not up yet, or -1 if it failed. */
-static int is_connected(struct ps_reach *reach)
+static int is_connected(struct ps_fetch_connection *reach)
 {
 	int error, rc = reach->connected ? 1 : ps_connect_result(reach->fd, &error);
 
@@ -159,7 +161,7 @@ static int is_connected(struct ps_reach *reach)
 
 /* --- asking --- */
 
-static bool append_bytes(struct ps_reach *reach, const void *bytes, size_t length)
+static bool append_bytes(struct ps_fetch_connection *reach, const void *bytes, size_t length)
 {
 	if (length > PS_REACH_OUT - reach->out_length)
 		return false;
@@ -168,7 +170,7 @@ static bool append_bytes(struct ps_reach *reach, const void *bytes, size_t lengt
 	return true;
 }
 
-static bool add_request(struct ps_reach *reach, Perseas__Request *request)
+static bool add_request(struct ps_fetch_connection *reach, Perseas__Request *request)
 {
 	uint32_t length;
 
@@ -182,7 +184,7 @@ static bool add_request(struct ps_reach *reach, Perseas__Request *request)
 	return true;
 }
 
-static bool add_status(struct ps_reach *reach, const struct ps_fetch_request *fetch)
+static bool add_status(struct ps_fetch_connection *reach, const struct ps_fetch_request *fetch)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -193,14 +195,15 @@ static bool add_status(struct ps_reach *reach, const struct ps_fetch_request *fe
 	return add_request(reach, &request);
 }
 
-static uint32_t piece_at(const struct ps_reach *reach, uint32_t done)
+static uint32_t piece_at(const struct ps_fetch_connection *reach, uint32_t done)
 {
 	const uint32_t most = reach->length > PS_REACH_PIECE ? PS_REACH_BULK : PS_REACH_PIECE;
 
 	return reach->length - done < most ? reach->length - done : most;
 }
 
-static bool add_read(struct ps_reach *reach, const struct ps_fetch_request *fetch, uint32_t done)
+static bool add_read(struct ps_fetch_connection *reach, const struct ps_fetch_request *fetch,
+                     uint32_t done)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -215,7 +218,7 @@ static bool add_read(struct ps_reach *reach, const struct ps_fetch_request *fetc
 }
 
 /* Sends as much of the requests as the socket takes. Returns false if the connection is over. */
-static bool send_requests(struct ps_reach *reach)
+static bool send_requests(struct ps_fetch_connection *reach)
 {
 	while (reach->out_done < reach->out_length) {
 		const ssize_t n = send(reach->fd, reach->out + reach->out_done,
@@ -229,7 +232,8 @@ static bool send_requests(struct ps_reach *reach)
 	return true;
 }
 
-bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
+bool ps_fetch_connection_ask(struct ps_fetch_connection *reach,
+                             const struct ps_fetch_request *fetch)
 {
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
 
@@ -239,7 +243,7 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 	reach->used = 0;
 	reach->answered = reach->due = 0;
 	reach->length = fetch->length;
-	reach->to = ps_reach_room(reach, fetch->length);
+	reach->to = ps_fetch_connection_answer_buffer(reach, fetch->length);
 	reach->done = 0;
 	if (reach->fd < 0 &&
 	    (!begin_connection(reach) || !append_bytes(reach, &hello, sizeof(hello))))
@@ -259,7 +263,7 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 
 /* Receives until `want` bytes are there. Returns 1, 0 if they are not, or -1 if the connection is
  * over. */
-static int receive_bytes(struct ps_reach *reach, size_t want)
+static int receive_bytes(struct ps_fetch_connection *reach, size_t want)
 {
 	while (reach->have < want) {
 		const ssize_t n = recv(reach->fd, reach->in + reach->have, want - reach->have,
@@ -274,7 +278,7 @@ static int receive_bytes(struct ps_reach *reach, size_t want)
 	return 1;
 }
 
-static int take_hello(struct ps_reach *reach)
+static int take_hello(struct ps_fetch_connection *reach)
 {
 	const struct ps_control_hello *hello = (const void *)reach->in;
 	const int got = receive_bytes(reach, sizeof(*hello));
@@ -290,7 +294,7 @@ static int take_hello(struct ps_reach *reach)
 
 static void *allocate_memory(void *data, size_t size)
 {
-	struct ps_reach *reach = data;
+	struct ps_fetch_connection *reach = data;
 	void *at = reach->memory + reach->used;
 
 	/* Only the bytes of a piece are as long as this. */
@@ -306,20 +310,20 @@ static void *allocate_memory(void *data, size_t size)
 	return at;
 }
 
-static void free_nothing(void *data, void *memory)
+static void free_no_memory(void *data, void *memory)
 {
 	(void)data;
 	(void)memory;
 }
 
 /* Returns true if the next message has a piece: it is neither the first status nor the last. */
-static bool is_piece_due(const struct ps_reach *reach)
+static bool is_piece_due(const struct ps_fetch_connection *reach)
 {
 	return reach->answered > 0 && reach->answered + 1 < reach->due;
 }
 
 /* Puts the bytes of a piece into their place. Returns 1, or -1 if their length is wrong. */
-static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
+static int take_piece(struct ps_fetch_connection *reach, const ProtobufCBinaryData *bytes)
 {
 	const uint32_t piece = piece_at(reach, reach->done);
 
@@ -333,7 +337,7 @@ static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 
 /* Takes the reply that is due. Returns 1, 0 if it is a sign of progress, or -1 for any other
  * reply. */
-static int take_reply(struct ps_reach *reach, Perseas__Reply *reply)
+static int take_reply(struct ps_fetch_connection *reach, Perseas__Reply *reply)
 {
 	const uint64_t due = reach->id - (reach->due - 1) + reach->answered;
 	const bool is_piece = is_piece_due(reach);
@@ -350,9 +354,9 @@ static int take_reply(struct ps_reach *reach, Perseas__Reply *reply)
 	return 1;
 }
 
-static int take_message(struct ps_reach *reach)
+static int take_message(struct ps_fetch_connection *reach)
 {
-	ProtobufCAllocator memory = { allocate_memory, free_nothing, reach };
+	ProtobufCAllocator memory = { allocate_memory, free_no_memory, reach };
 	const size_t used = reach->used;
 	const bool is_piece = is_piece_due(reach);
 	Perseas__Reply *reply;
@@ -379,7 +383,7 @@ static int take_message(struct ps_reach *reach)
 	return rc < 0 ? rc : 1;
 }
 
-int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched)
+int ps_fetch_connection_poll(struct ps_fetch_connection *reach, struct ps_fetch_answer *fetched)
 {
 	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
 
@@ -399,12 +403,12 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched)
 	return 1;
 }
 
-uint64_t ps_reach_come(const struct ps_reach *reach)
+uint64_t ps_fetch_connection_received_bytes(const struct ps_fetch_connection *reach)
 {
 	return (uint64_t)reach->done + reach->have;
 }
 
-bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd)
+bool ps_fetch_connection_fill_pollfd(const struct ps_fetch_connection *reach, struct pollfd *fd)
 {
 	const bool sends = !reach->connected || reach->out_done < reach->out_length;
 

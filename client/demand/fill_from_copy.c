@@ -1,8 +1,8 @@
 /*
- * take.c - fills missing memory from the copy that a standby kept, which was proven when the store
- * was opened (prove.c), instead of from a mirror. The fault lane calls it, so it must never wait
- * for a thread that touches missing memory. A segment that was unmapped since the open takes
- * nothing from the copy.
+ * fill_from_copy.c - fills missing memory from the copy that a standby kept, which was proven when
+ * the store was opened (prove.c), instead of from a mirror. The fault lane calls it, so it must
+ * never wait for a thread that touches missing memory. A segment that was unmapped since the open
+ * takes nothing from the copy.
  */
 #include "demand.h"
 
@@ -10,18 +10,18 @@
 
 #include <string.h>
 
-void ps_take_mark_copied(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
-                         uint8_t *states)
+void ps_fill_from_copy_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
+                            uint8_t *states)
 {
 	const struct ps_segment_key key = ps_segment_key(segment);
-	const struct ps_warm_part *part = ps_warm_useful(d->warm, &key);
+	const struct ps_warm_part *part = ps_warm_find_usable_part(d->standby_copy, &key);
 	const uint64_t size = d->ops->granule;
 
 	for (uint64_t g = 0; part && g < count; g++) {
 		const uint64_t at = g * size;
 		const uint64_t rest = segment->size - at;
 
-		if (ps_warm_holds(part, at, rest < size ? rest : size))
+		if (ps_warm_part_has_bytes(part, at, rest < size ? rest : size))
 			states[g] = PS_GRANULE_COPIED;
 	}
 }
@@ -36,15 +36,15 @@ static uint64_t granule_number(const struct ps_mapping *mapping, const void *at)
 	return (uint64_t)((const uint8_t *)at - mapping->states);
 }
 
-static bool find_waited(struct ps_demand *d, struct ps_want *next)
+static bool find_copied_and_wanted(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 		const void *at = NULL;
 
-		if (mapping->covered > 0 && mapping->may_have_copied_wanted)
+		if (mapping->cover_state > 0 && mapping->may_have_copied_wanted)
 			at = find_state(mapping, 0, PS_GRANULE_COPIED_WANTED);
-		if (mapping->covered > 0)
+		if (mapping->cover_state > 0)
 			mapping->may_have_copied_wanted = at != NULL;
 		if (!at)
 			continue;
@@ -60,13 +60,13 @@ static bool find_copied(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 		const void *at;
 
-		if (mapping->covered <= 0 || mapping->copied == mapping->count)
+		if (mapping->cover_state <= 0 || mapping->next_copied == mapping->count)
 			continue;
-		at = find_state(mapping, mapping->copied, PS_GRANULE_COPIED);
-		mapping->copied = at ? granule_number(mapping, at) : mapping->count;
+		at = find_state(mapping, mapping->next_copied, PS_GRANULE_COPIED);
+		mapping->next_copied = at ? granule_number(mapping, at) : mapping->count;
 		if (!at)
 			continue;
-		*next = (struct ps_want){ mapping->generation, mapping->copied++, 1 };
+		*next = (struct ps_want){ mapping->generation, mapping->next_copied++, 1 };
 		return true;
 	}
 	return false;
@@ -74,33 +74,33 @@ static bool find_copied(struct ps_demand *d, struct ps_want *next)
 
 /* Fills in the granule. If this host has no memory for all of it, mirrors are asked for it later.
  * Caller holds d->lock. */
-static void take_granule(struct ps_demand *d, const struct ps_want *part)
+static void fill_granule_from_copy(struct ps_demand *d, const struct ps_want *part)
 {
 	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
-	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
+	struct ps_warm_part *copy = ps_warm_part(d->standby_copy, mapping->segment);
 	const uint64_t at = part->granule * d->ops->granule;
 	const uint32_t length = ps_granules_length(d, mapping, part);
 	bool all;
 
 	(void)ps_granules_fill(d, part, copy->bytes + at, &all);
 	if (all) /* The granule is here for good, so its bytes in the copy can be freed. */
-		ps_warm_spent(copy, at, length);
+		ps_warm_free_used_bytes(copy, at, length);
 	else
-		ps_granule_give_back(d, part->generation, part->granule);
+		ps_granule_allow_request_again(d, part->generation, part->granule);
 }
 
-bool ps_take_step(struct ps_demand *d)
+bool ps_fill_from_copy_step(struct ps_demand *d)
 {
 	struct ps_want part;
 	bool found = false;
 
-	if (!d->warm)
+	if (!d->standby_copy)
 		return false;
 	pthread_mutex_lock(&d->lock);
-	if (!d->fenced)
-		found = find_waited(d, &part) || find_copied(d, &part);
+	if (!d->is_fenced)
+		found = find_copied_and_wanted(d, &part) || find_copied(d, &part);
 	if (found)
-		take_granule(d, &part);
+		fill_granule_from_copy(d, &part);
 	pthread_mutex_unlock(&d->lock);
 	return found;
 }

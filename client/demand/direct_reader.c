@@ -1,22 +1,22 @@
 /*
- * peeker.c - see peeker.h. The mirror's state is returned with the bytes, and source.c decides
- * whether they count.
+ * direct_reader.c - see direct_reader.h. The mirror's state is returned with the bytes, and
+ * source.c decides whether they count.
  */
-#include "peeker.h"
+#include "direct_reader.h"
 
 #include "../core/fabric.h"
 #include "../../proto/image/image.h"
 
 enum { SLOTS = 2 * PS_SLOT_STRIDE };
 
-void ps_peeker_init(struct ps_peeker *peeker, void (*tell)(void *arg), void *arg)
+void ps_direct_reader_init(struct ps_direct_reader *peeker, void (*tell)(void *arg), void *arg)
 {
-	*peeker = (struct ps_peeker){ .tell = tell, .arg = arg };
+	*peeker = (struct ps_direct_reader){ .tell = tell, .arg = arg };
 	sem_init(&peeker->go, 0, 0);
 	sem_init(&peeker->done, 0, 0);
 }
 
-void ps_peeker_free(struct ps_peeker *peeker)
+void ps_direct_reader_free(struct ps_direct_reader *peeker)
 {
 	sem_destroy(&peeker->go);
 	sem_destroy(&peeker->done);
@@ -24,16 +24,17 @@ void ps_peeker_free(struct ps_peeker *peeker)
 
 /* The slot is read before the bytes: the mirror still has afterwards what it had then. peek() looks
  * at the promise after the bytes. */
-void ps_peek(const struct ps_fetch_request *fetch, uint8_t *room, struct ps_peek_result *seen)
+void ps_direct_read(const struct ps_fetch_request *fetch, uint8_t *room,
+                    struct ps_direct_read_result *seen)
 {
-	const struct ps_peek_link *by = &fetch->straight;
+	const struct ps_direct_link *by = &fetch->direct_link;
 	uint8_t slots[SLOTS];
 	struct ps_slot slot;
 
-	*seen = (struct ps_peek_result){ 0, 0, false };
+	*seen = (struct ps_direct_read_result){ 0, 0, false };
 	if (!by->fabric->peek(by->link, PS_REGION_LOG, 0, slots, SLOTS) &&
 	    ps_slot_choose(slots, &slot) >= 0)
-		*seen = (struct ps_peek_result){ slot.epoch, slot.seq, false };
+		*seen = (struct ps_direct_read_result){ slot.epoch, slot.seq, false };
 	seen->promised = !by->fabric->peek(by->link, fetch->region, fetch->offset, room,
 	                                   fetch->length);
 }
@@ -44,29 +45,29 @@ static void wait_for(sem_t *sem)
 		;
 }
 
-void *ps_peeker_run(void *arg)
+void *ps_direct_reader_run(void *arg)
 {
-	struct ps_peeker *peeker = arg;
+	struct ps_direct_reader *peeker = arg;
 
 	for (;;) {
 		wait_for(&peeker->go);
 		if (peeker->quit)
 			return NULL;
-		ps_peek(&peeker->fetch, peeker->room, &peeker->seen);
+		ps_direct_read(&peeker->fetch, peeker->room, &peeker->seen);
 		sem_post(&peeker->done);
 		if (peeker->tell)
 			peeker->tell(peeker->arg);
 	}
 }
 
-void ps_peeker_quit(struct ps_peeker *peeker)
+void ps_direct_reader_quit(struct ps_direct_reader *peeker)
 {
 	peeker->quit = true;
 	sem_post(&peeker->go);
 }
 
-void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_fetch_request *fetch, uint8_t *room,
-                   uint32_t at_once)
+void ps_direct_reader_begin(struct ps_direct_reader *peeker, const struct ps_fetch_request *fetch,
+                            uint8_t *room, uint32_t at_once)
 {
 	peeker->asked = true;
 	peeker->room = room;
@@ -75,11 +76,11 @@ void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_fetch_request *fetc
 		sem_post(&peeker->go);
 		return;
 	}
-	ps_peek(fetch, peeker->room, &peeker->seen);
+	ps_direct_read(fetch, peeker->room, &peeker->seen);
 	sem_post(&peeker->done);
 }
 
-int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetch_answer *fetched)
+int ps_direct_reader_poll(struct ps_direct_reader *peeker, struct ps_fetch_answer *fetched)
 {
 	if (sem_trywait(&peeker->done))
 		return 0;
@@ -89,13 +90,13 @@ int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetch_answer *fetched)
 	return 1;
 }
 
-void ps_peeker_drop(struct ps_peeker *peeker)
+void ps_direct_reader_cancel(struct ps_direct_reader *peeker)
 {
 	peeker->given_up |= peeker->asked;
 	peeker->asked = false;
 }
 
-bool ps_peeker_reads(struct ps_peeker *peeker)
+bool ps_direct_reader_is_still_reading(struct ps_direct_reader *peeker)
 {
 	if (peeker->given_up && !sem_trywait(&peeker->done))
 		peeker->given_up = false;
