@@ -23,8 +23,8 @@ struct watch_losses {
 void watch_losses_find(struct watch_losses *losses, const Perseas__StoreStatus *status);
 
 /* Returns a word for the smallest loss after which a store can no longer do something: "mirror",
- * "host", "machine", "rack" or "zone"; "none" if it survives each, "unknown" if hosts are not known,
- * and "now" if it `can` not do it. */
+ * "host", "machine", "rack" or "zone"; "none" if it survives each, "unknown" if it may not survive
+ * a host that is not known, and "now" if it `can` not do it. */
 const char *watch_loss_word(bool can, const struct ps_loss *loss);
 
 #endif
