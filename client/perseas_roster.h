@@ -44,8 +44,10 @@ struct perseas_roster_change {
  * longer counts: `perseas drop` deletes it. REPLACE with another address of the same mirror only
  * changes its address and copies nothing. If mirrors exchanged their addresses, an address means
  * the mirror that is there now, and REPLACE of an address by itself records it. The call returns
- * when the change is over; other threads may go on. After an error the roster is unchanged, unless
- * the owner was fenced: then the next open completes the change, or does not know of it.
+ * when the change is over; other threads may go on. The text of PERSEAS_EVENT_ROSTER tells the
+ * numbers of mirrors and W before and after; R is the number of mirrors minus W plus 1. After an
+ * error the roster is unchanged, unless the owner was fenced: then the next open completes the
+ * change, or does not know of it.
  *
  * CANCEL withdraws the change that another thread has asked for, or that the command has ordered.
  * This works until enough mirrors know the change, which decides it. The roster is then as before,

@@ -109,6 +109,13 @@ struct ps_loss ps_smallest_shared_host(const struct ps_spot *spots, unsigned cou
 	return find_fatal_domain(&fleet, 0, PS_DOMAIN_HOST);
 }
 
+const char *ps_loss_kind_name(const struct ps_loss *loss)
+{
+	if (!loss->spots)
+		return NULL;
+	return loss->domain == PS_DOMAINS ? "mirror" : ps_domain_name(loss->domain);
+}
+
 void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
                   const struct ps_spot *spots, unsigned count)
 {
@@ -120,10 +127,7 @@ void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *l
 	               ? spots[__builtin_ctz(loss->spots)].labels[loss->domain]
 	               : NULL;
 	ps_json_bool(json, "known", loss->is_certain);
-	ps_json_text(json, "of",
-	             !loss->spots                 ? NULL
-	             : loss->domain == PS_DOMAINS ? "mirror"
-	                                          : ps_domain_name(loss->domain));
+	ps_json_text(json, "of", ps_loss_kind_name(loss));
 	ps_json_text(json, "name", name);
 	ps_json_begin(json, "mirrors", '[');
 	for (unsigned i = 0; i < count; i++)

@@ -37,6 +37,10 @@ struct ps_loss ps_smallest_fatal_loss(const struct ps_spot *spots, unsigned coun
  * are known to be on one host or machine. */
 struct ps_loss ps_smallest_shared_host(const struct ps_spot *spots, unsigned count);
 
+/* Returns what is lost: "mirror", or the name of the domain. Returns NULL if no loss of one domain
+ * is fatal. */
+const char *ps_loss_kind_name(const struct ps_loss *loss);
+
 /* Writes the JSON member `key`: the loss, or null if `loss` is NULL. */
 void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
                   const struct ps_spot *spots, unsigned count);

@@ -97,3 +97,12 @@ void watch_losses_find(struct watch_losses *losses, const Perseas__StoreStatus *
 	losses->can_commit = find_smallest_loss(&losses->commit, losses, &commit);
 	losses->can_open = find_smallest_loss(&losses->open, losses, &open);
 }
+
+const char *watch_loss_word(bool can, const struct ps_loss *loss)
+{
+	const char *kind = ps_loss_kind_name(loss);
+
+	if (kind)
+		return kind;
+	return !can ? "now" : loss->is_certain ? "none" : "unknown";
+}

@@ -8,6 +8,7 @@
 #include "../../proto/base/latency.h"
 #include "../loop/daemon.h"
 #include "../store/status.h"
+#include "losses.h"
 #include "watch.h"
 
 #include <assert.h>
@@ -289,6 +290,26 @@ static void write_owner_latency(struct sheet *sheet)
 	}
 }
 
+static void write_next_loss(struct sheet *sheet)
+{
+	for (size_t i = 0; i < sheet->count; i++) {
+		const struct store_view *view = &sheet->views[i];
+		struct watch_losses losses;
+
+		watch_losses_find(&losses, view->status);
+		if (!view->status->live || !losses.count)
+			continue;
+		metric_number(sheet,
+		              LABELS({ "store", view->name }, { "ends", "commit" },
+		                     { "of", watch_loss_word(losses.can_commit, &losses.commit) }),
+		              1);
+		metric_number(sheet,
+		              LABELS({ "store", view->name }, { "ends", "open" },
+		                     { "of", watch_loss_word(losses.can_open, &losses.open) }),
+		              1);
+	}
+}
+
 /* --- mirrors, as reported by owners --- */
 
 /* Calls write() for each report of an owner about a mirror. Skips a report with the address of an
@@ -470,6 +491,9 @@ static const struct metric {
 	  write_owner_saved_between },
 	{ "perseas_owner_commit_latency_seconds", "histogram", "store",
 	  "How long its commits took; an estimate where it times only some.", write_owner_latency },
+	{ "perseas_store_next_loss", "gauge", "store, ends, of",
+	  "The smallest loss that ends commits or opens; now: they have ended; always 1.",
+	  write_next_loss },
 	{ "perseas_mirror_state", "gauge", "store, mirror, state",
 	  "A mirror as the store's owner sees it; always 1.", write_mirror_state },
 	{ "perseas_mirror_seq", "gauge", "store, mirror",

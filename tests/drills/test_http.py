@@ -51,6 +51,8 @@ def test_the_loss_that_hurts_is_told_by_each_daemon(mirrors, owner, tmp_path):
     loss = {"known": True, "of": "host", "name": "h1", "mirrors": [a.address, c.address]}
     wait_for(lambda: watch.status()["stores"][0]["next_loss"] == {"commit": loss, "open": loss},
              SECONDS, "the host")
+    for ends in "commit", "open":
+        assert watch.value("perseas_store_next_loss", store="bank", ends=ends, of="host") == 1
 
 
 def test_a_head_is_a_get_without_its_body(watched):
@@ -193,6 +195,8 @@ def test_what_an_owner_says_of_its_mirrors_is_only_text(watched):
     assert sorted(mirrors) == sorted([hostile[0], "\ufffd\ufffd", "same"])
     states = {dict(key)["state"] for key in watch.metrics()["perseas_mirror_state"]}
     assert states == {"unknown"}
+    losses = watch.metrics()["perseas_store_next_loss"]
+    assert {dict(key)["of"] for key in losses} == {"now"} and len(losses) == 2
     assert watch.status()["stores"][0]["mirrors"][0]["address"] == hostile[0]
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from drill import FAILURE, HERE, SECONDS, mirror_list, tied
+from drill import FAILURE, HERE, SECONDS, mirror_list, tied, wait_for
 from test_run import LIVES, run  # noqa: F401  # pylint: disable=unused-import
 from test_run import OWNS as COMMAND_OWNS
 from teller import tellers, until  # noqa: F401  # pylint: disable=unused-import
@@ -215,3 +215,20 @@ def test_status_says_that_the_name_server_is_silent(bank, names, perseas):
     told = perseas("status", "bank", "--connect-timeout", "300", mirrors=named)
     assert told.status == FAILURE, told
     assert "the name service did not say in time" in told.out + told.err
+
+
+def test_status_answers_though_one_name_is_not_found(bank, names, perseas):
+    """Two of three mirrors are given by number. The third is asked at its address in the
+    roster."""
+    daemons = bank(3)
+    listed = "%s,%s" % (mirror_list(daemons[:2]), names.of(daemons).split(",")[2])
+    names.stop()
+
+    def answered():
+        """Returns the answer once all mirrors answered in time."""
+        told = perseas("status", "bank", "--connect-timeout", "300", mirrors=listed)
+        return told.out.count(" consistent ") == 3 and told
+
+    told = wait_for(answered, SECONDS, "an answer of each mirror")
+    assert told.out.startswith("can commit: yes; can open: yes;"), told
+    assert "m3.drill.test" in told.err and "the name service did not say in time" in told.err

@@ -1,5 +1,8 @@
 """perseas verify: for an idle store it reports where mirrors differ and which it could not compare.
 For a busy store it never raises a false alarm and never misses a difference."""
+import contextlib
+import os
+import pty
 import signal
 import subprocess
 import threading
@@ -7,6 +10,7 @@ import threading
 from binding import CREATE, Store
 from drill import (FAILURE, MIB, NO, OK, PARTLY, command_line, die_with_parent, fill, flip,
                    mirror_list, run_command, status_of, wait_even, wait_for, wait_ownerless)
+from relay import Relay
 from test_recover import crc32c
 from teller import SECONDS, tellers  # noqa: F401
 
@@ -135,6 +139,39 @@ def test_verify_finds_another_segment_of_the_same_name(mirrors):
     assert done.status == NO, done
     line, = [each for each in done.out.splitlines() if each.startswith(daemons[1].address)]
     assert "segment 'accounts' has another id, size, address or random id" in line, done
+
+
+def read_terminal(fd):
+    """Returns what programs print to a terminal until the last of them ends."""
+    text = b""
+    with contextlib.suppress(OSError):      # EIO: none has it open any more
+        while True:
+            text += os.read(fd, 4096)
+    return text.decode()
+
+
+def test_verify_shows_how_far_it_is(mirrors):
+    """Beside a live owner, whose mirrors send their bytes. Each of their answers takes a tenth of a
+    second: the whole takes longer than the half second of work for which no bar is drawn."""
+    daemons = mirrors(3)
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(Store("s", mirror_list(daemons), flags=CREATE))
+        store.map("quiet", QUIET)
+        store.publish()
+        wait_even("s", daemons)
+        relays = [stack.enter_context(Relay(daemon)) for daemon in daemons]
+        for relay in relays:
+            relay.delay(50)
+        ours, theirs = pty.openpty()
+        stack.callback(os.close, ours)
+        verify = stack.enter_context(subprocess.Popen(
+            command_line("verify", "s", "--mirrors", mirror_list(relays)), stderr=theirs,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=die_with_parent))
+        os.close(theirs)
+        shown = read_terminal(ours)
+        assert verify.wait(SECONDS) == OK, shown
+    percents = [int(bar.partition("%")[0]) for bar in shown.split("] ")[1:]]
+    assert percents and percents == sorted(percents) and "quiet [" in shown, shown
 
 
 # --- busy stores ---

@@ -2,7 +2,7 @@
 the test that should find it, and a changed module of client/python replaces its like in a copy of
 the package; a changed native*.c is compiled, and linked with the objects that are there. A changed
 script of deploy/ is called by drills from a copy of that folder, and a changed file of
-client/command is linked into a command that drills call.
+client/command or server/ is linked into a command or daemon that drills run.
 Neither the tree nor what was built is changed.
 """
 import os
@@ -19,6 +19,8 @@ CC = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fPIC", "-pthread", "-
 CXX = ["g++", "-std=c++17", "-O1", "-w", "-pthread"]
 PACKAGE = pathlib.Path("build/python")
 KINDS = ("cpp", "python", "drill")
+# Folder of sources, the program that is linked of them, and the object of what is generated.
+PROGRAMS = (("client/command/", "perseas", "completion.o"), ("server/", "perseasd", "page.o"))
 
 
 def is_ours(finder):
@@ -82,8 +84,10 @@ def of_python(name, folder, file, text):
     return by_pytest("tests/python/" + name, PERSEAS_PYTHON=str((folder / "python").absolute()))
 
 
-def link_command(folder, file, text):
-    """A build folder like the real one, but for a command that has this text for its source."""
+def link_program(folder, file, text):
+    """A build folder like the real one, but for a command or daemon that has this text for its
+    source."""
+    room, name, more = next(each for each in PROGRAMS if file.startswith(each[0]))
     compiler, linker, libraries = map(
         shlex.split, pathlib.Path("build/mutants/flags").read_text().splitlines()[:3])
     made = folder / "build"
@@ -95,16 +99,16 @@ def link_command(folder, file, text):
     subprocess.run([*compiler, "-w", "-iquote", str(pathlib.Path(file).parent), "-Iclient", "-o",
                     changed, source], check=True)
     others = [pathlib.Path("build/obj", path).with_suffix(".o")
-              for path in pathlib.Path("client/command").rglob("*.c") if str(path) != file]
-    (made / "perseas").unlink()
-    subprocess.run([*linker, "-o", made / "perseas", *others, "build/obj/completion.o", changed,
+              for path in pathlib.Path(room).rglob("*.c") if str(path) != file]
+    (made / name).unlink()
+    subprocess.run([*linker, "-o", made / name, *others, "build/obj/" + more, changed,
                     "build/libperseas.a", *libraries], check=True)
     return made
 
 
 def of_drill(name, folder, file, text):
-    if file and file.startswith("client/command/"):
-        made = link_command(folder, file, text)
+    if file and not file.startswith("deploy/"):
+        made = link_program(folder, file, text)
         return by_pytest("tests/drills/" + name, PERSEAS_BUILD=str(made.absolute()))
     shutil.copytree("deploy", folder / "deploy")
     if file:

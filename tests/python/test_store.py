@@ -466,13 +466,23 @@ def test_the_roster_changes_while_the_store_is_open(mirrors):
 
 
 def test_a_majority_stays_one_when_the_roster_changes(mirrors):
-    """W is not named: 1 of 1, 2 of 2, 2 of 3, and back."""
+    """W is not named: 1 of 1, 2 of 2, 2 of 3, and back. Events tell the sizes."""
     first, second, third = (mirrors(1)[0].address for _ in range(3))
-    with perseas.open("s", first, create=True) as store:
-        for change, acks in (({"add": second}, 2), ({"add": third}, 2), ({"remove": third}, 2),
-                             ({"remove": second}, 1)):
+    seen = queue.Queue()
+
+    def on_event(event):
+        if event.kind == "roster":
+            seen.put(event.text)
+
+    with perseas.open("s", first, create=True, on_event=on_event) as store:
+        size = (1, 1)
+        for change, after in (({"add": second}, (2, 2)), ({"add": third}, (3, 2)),
+                              ({"remove": third}, (2, 2)), ({"remove": second}, (1, 1))):
             store.change_roster(**change)
-            assert store.stat().acks == acks, change
+            assert store.stat().acks == after[1], change
+            assert seen.get(timeout=SECONDS) == \
+                "the roster has %d mirrors now, W = %d (before: %d, W = %d)" % (*after, *size)
+            size = after
 
 
 def test_a_descriptor_of_the_loop_survives_a_close(mirrors):

@@ -228,6 +228,31 @@ TEST(test_a_later_call_has_a_round_of_its_own, struct owner *o)
 		assert_int_equal(beside.confirms[i], 2);
 }
 
+/* Eight more threads call, one after another, while the first question is in flight. */
+static void call_eight_behind_the_question(struct owner *o)
+{
+	if (o->p->confirm_calls.call_count == 1)
+		direct_keep_after(o->d, o->p, MS);
+	if (o->p->confirm_calls.call_count < 8)
+		beside.act = call_eight_behind_the_question;
+	assert_int_equal(perseas_confirm(o->p), 0);
+}
+
+/* One question serves all eight, and does not wait for the first one: nine calls take less than two
+ * round trips, where one call after another takes nine. */
+TEST(test_eight_calls_share_the_next_round, struct owner *o)
+{
+	const uint64_t start = o->d->now;
+
+	set_slow(o, PERSEAS__REQUEST__BODY_CONFIRM, 20 * MS);
+	beside.act = call_eight_behind_the_question;
+	assert_int_equal(perseas_confirm(o->p), 0);
+	assert_int_equal(o->p->confirm_calls.call_count, 9);
+	assert_true(o->d->now - start < 40 * MS);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(beside.confirms[i], 2);
+}
+
 /* Two questions are under way to each mirror, at most: a third caller waits for one of them. */
 static void call_behind_two(struct owner *o)
 {

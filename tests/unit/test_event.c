@@ -151,6 +151,19 @@ TEST(a_commit_is_in_doubt_and_then_not, struct told *told)
 	assert_int_equal(told->events[0].seq, owner_stat(o).seq);
 }
 
+/* perseas_roster returns no sizes; the event has them. */
+TEST(a_change_of_the_roster_tells_both_sizes, struct told *told)
+{
+	const struct perseas_roster_change without = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                       .address = "sim://3" };
+
+	assert_int_equal(owner_change(told->o, &without), 0);
+	owner_complete(told->o);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_ROSTER);
+	assert_string_equal(told->events[1].text,
+	                    "the roster has 3 mirrors now, W = 2 (before: 4, W = 3)");
+}
+
 /* Another owner takes the store: its mirrors go one by one, and the end is told once. */
 TEST(a_fence_is_told_once, struct told *told)
 {

@@ -235,3 +235,20 @@ TEST(what_is_printed_names_what_does_not_answer, struct scene *s)
 	assert_non_null(strstr(text, "192.0.2.9:1 tcp  "));
 	free(text);
 }
+
+/* Two of three mirrors are on one host. */
+TEST(a_host_that_takes_a_store_with_it_is_named, struct scene *s)
+{
+	static char hosts[MIRRORS][3] = { "h1", "h1", "h2" };
+	char *text;
+
+	for (unsigned i = 0; i < MIRRORS; i++)
+		s->statuses[i].host = hosts[i];
+	take(s);
+	text = printed(s, false);
+	assert_non_null(strstr(text, "next loss that hurts: host h1: mirrors "));
+	free(text);
+	text = printed(s, true);
+	assert_non_null(strstr(text, "\"next_loss\":\"next loss that hurts: host h1: mirrors "));
+	free(text);
+}

@@ -69,6 +69,7 @@ TEST(mirrors_on_hosts_of_their_own_may_each_be_lost, struct told *told)
 	assert_true(told->losses.can_commit && told->losses.can_open);
 	assert_loss(&told->losses.commit, PS_DOMAINS, 0);
 	assert_loss(&told->losses.open, PS_DOMAINS, 0);
+	assert_string_equal(watch_loss_word(true, &told->losses.open), "none");
 }
 
 TEST(a_host_with_two_of_three_mirrors_is_named, struct told *told)
@@ -85,6 +86,7 @@ TEST(a_machine_with_two_of_three_mirrors_is_named, struct told *told)
 	told->locations[1].boot = told->locations[2].boot = message_id(9);
 	watch_losses_find(&told->losses, &told->status);
 	assert_loss(&told->losses.commit, PS_DOMAIN_MACHINE, 6);
+	assert_string_equal(watch_loss_word(true, &told->losses.commit), "machine");
 }
 
 /* With W = 1 any mirror is enough for a commit, and an open needs all three. */
@@ -94,6 +96,7 @@ TEST(commits_and_opens_need_different_mirrors, struct told *told)
 	watch_losses_find(&told->losses, &told->status);
 	assert_loss(&told->losses.commit, PS_DOMAINS, 0);
 	assert_loss(&told->losses.open, PS_DOMAINS, 7);
+	assert_string_equal(watch_loss_word(true, &told->losses.open), "mirror");
 }
 
 /* A mirror that is down is lost already. */
@@ -105,6 +108,7 @@ TEST(what_is_left_of_three_mirrors_is_needed, struct told *told)
 	told->reports[0].state = (char *)(uintptr_t) "stale";
 	watch_losses_find(&told->losses, &told->status);
 	assert_false(told->losses.can_commit || told->losses.can_open);
+	assert_string_equal(watch_loss_word(false, &told->losses.commit), "now");
 }
 
 /* The owner tells of a mirror that left the roster for as long as it lives. */
@@ -134,6 +138,7 @@ TEST(a_loss_is_not_known_while_hosts_are_not, struct told *told)
 	told->reports[0].location = told->reports[1].location = NULL;
 	watch_losses_find(&told->losses, &told->status);
 	assert_true(told->losses.can_commit && !told->losses.commit.is_certain);
+	assert_string_equal(watch_loss_word(true, &told->losses.commit), "unknown");
 }
 
 TEST(nothing_is_known_without_an_owner_s_report, struct told *told)

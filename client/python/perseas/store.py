@@ -450,7 +450,8 @@ class Store:
         """Changes the store's roster while transactions continue: `add` joins, `remove` leaves,
         with both one replaces the other. acks: W afterwards; 0: a majority if W is one now or no
         longer fits, else unchanged. gone: the leaving mirror never comes back. cancel: cancels the
-        change that another thread waits for. Errors: those of perseas_roster."""
+        change that another thread waits for. An event "roster" tells the numbers of mirrors and W
+        before and after. Errors: those of perseas_roster."""
         change = ffi.new("struct perseas_roster_change *")
         texts = [ffi.new("char[]", options.encoded(text, "an address")) for text in (remove, add)]
         change.kind = (lib.PERSEAS_ROSTER_CANCEL if cancel else

@@ -14,6 +14,7 @@ static const char *mirrors;
 static struct perseas_options options = PERSEAS_OPTIONS_INIT;
 static perseas_t *p;
 static int *number;
+static void *retained; /* memory of segment "moves" that the first close leaves mapped */
 
 static int begin_and_commit(unsigned begin, unsigned commit)
 {
@@ -97,6 +98,13 @@ static int call_fd(void)
 	return perseas_fd(p) >= 0 ? 0 : -1;
 }
 
+static int call_durable(void)
+{
+	struct perseas_token token;
+
+	return perseas_durable(p, &token);
+}
+
 static int call_figures(void)
 {
 	static struct perseas_latency latency;
@@ -138,6 +146,20 @@ static int call_retry(void)
 	return rc ? rc : perseas_abort(tx);
 }
 
+/* It pauses, with an open transaction and without. */
+static int call_retry_conflict(void)
+{
+	perseas_tx_t *tx;
+	unsigned tries = 0;
+	int rc = perseas_begin(p, 0, &tx);
+
+	if (!rc)
+		rc = perseas_retry_conflict(p, tx, &tries);
+	if (!rc)
+		rc = perseas_abort(tx);
+	return rc ? rc : perseas_retry_conflict(p, NULL, &tries);
+}
+
 static int call_grow(void)
 {
 	size_t whole;
@@ -154,6 +176,46 @@ static int call_grow(void)
 static int call_destroy(void)
 {
 	return perseas_segment_destroy(p, "grows");
+}
+
+static int call_map_at(void)
+{
+	int rc = perseas_map_at(p, "moves", 4096, NULL, &retained, NULL);
+
+	return rc ? rc : perseas_publish(p);
+}
+
+static int call_segment(void)
+{
+	struct perseas_segment_info segment;
+
+	return perseas_segment(p, "moves", &segment);
+}
+
+static int call_retain(void)
+{
+	return perseas_retain(p, retained);
+}
+
+static int call_map_over(void)
+{
+	return perseas_map_over(p, "moves", retained);
+}
+
+static int call_open_on_demand(void)
+{
+	options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
+	return call_open();
+}
+
+static int call_prefetch(void)
+{
+	return perseas_prefetch(p, number, 4096);
+}
+
+static int call_wait_whole(void)
+{
+	return perseas_wait_whole(p, -1);
 }
 
 static int each_object(void *arg, const struct perseas_object *object)
@@ -230,14 +292,41 @@ static const struct call {
 	const char *name;
 	int (*fn)(void);
 } calls[] = {
-	{ "create", call_create },   { "open", call_open },       { "map", call_map },
-	{ "publish", call_publish }, { "commit", call_commit },   { "serial", call_serial },
-	{ "nowait", call_nowait },   { "flush", call_flush },     { "wait", call_wait },
-	{ "stat", call_stat },       { "fd", call_fd },           { "commit", call_commit },
-	{ "nowait", call_nowait },   { "flush", call_flush },     { "confirm", call_confirm },
-	{ "figures", call_figures }, { "copy", call_copy },       { "retry", call_retry },
-	{ "grow", call_grow },       { "destroy", call_destroy }, { "heap", call_heap },
-	{ "roster", call_roster },   { "standby", call_standby }, { "close", call_close },
+	{ "create", call_create },
+	{ "open", call_open },
+	{ "map", call_map },
+	{ "publish", call_publish },
+	{ "commit", call_commit },
+	{ "serial", call_serial },
+	{ "nowait", call_nowait },
+	{ "flush", call_flush },
+	{ "wait", call_wait },
+	{ "stat", call_stat },
+	{ "fd", call_fd },
+	{ "durable", call_durable },
+	{ "commit", call_commit },
+	{ "nowait", call_nowait },
+	{ "flush", call_flush },
+	{ "confirm", call_confirm },
+	{ "figures", call_figures },
+	{ "copy", call_copy },
+	{ "retry", call_retry },
+	{ "retry_conflict", call_retry_conflict },
+	{ "grow", call_grow },
+	{ "destroy", call_destroy },
+	{ "map_at", call_map_at },
+	{ "segment", call_segment },
+	{ "heap", call_heap },
+	{ "roster", call_roster },
+	{ "standby", call_standby },
+	{ "retain", call_retain },
+	{ "close", call_close },
+	{ "open_on_demand", call_open_on_demand },
+	{ "map", call_map },
+	{ "map_over", call_map_over },
+	{ "prefetch", call_prefetch },
+	{ "wait_whole", call_wait_whole },
+	{ "close", call_close },
 };
 
 static void *run(void *arg)
