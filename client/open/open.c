@@ -18,6 +18,7 @@
 #include "probe.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
+#include "../core/quorum.h"
 #include "../keeper/rpc.h"
 #include "../core/shadow.h"
 #include "../demand/warm.h"
@@ -97,6 +98,7 @@ static int attempt_create(struct perseas *p)
 static void set_initial_mirror_states(struct perseas *p, const struct ps_image_position *chosen)
 {
 	assert(!p->is_open && p->opening.step == PS_ATTEMPT_OPEN);
+	assert(p->is_salvage || ps_quorum_is_w(p, ps_probe_sets(p).adopted_set)); /* I7 */
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		bool good = p->is_salvage ? m->probe.is_claimed && ps_candidate_is_at(m, chosen)

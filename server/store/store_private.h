@@ -96,6 +96,7 @@ struct stores {
 	const struct access *access; /* NULL: everything is allowed */
 	struct store *first;
 	unsigned count;
+	unsigned session_count;    /* sessions that have a store */
 	uint64_t owner_timeout_ms; /* 0: none */
 	/* For how long claims of an image together wait for a process that has the image and is
 	 * about to end. */

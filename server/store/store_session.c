@@ -103,6 +103,22 @@ uint64_t store_next_generation(const struct store *store)
 	return generation + 1;
 }
 
+/* I5: each session that was granted and has not ended is that of one store, which promised its
+ * epoch or, while another owner claims it, a later one. */
+static void assert_sessions_add_up(const struct stores *stores)
+{
+	unsigned count = 0;
+
+	for (const struct store *store = stores->first; store; store = store->next) {
+		if (!store->session)
+			continue;
+		assert(store->session->store == store);
+		assert(store->session->epoch <= store->header->promised_epoch);
+		count++;
+	}
+	assert(count == stores->session_count);
+}
+
 void session_attach(struct store *store, struct session *session, uint64_t epoch,
                     ProtobufCBinaryData owner, bool shared, bool rdma)
 {
@@ -113,8 +129,10 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	assert(epoch == store->header->promised_epoch);
 	assert(ps_id_equal(store->header->promised_owner, owner.data));
 	store->session = session;
+	store->stores->session_count++;
 	session->store = store;
 	session->epoch = epoch;
+	assert_sessions_add_up(store->stores);
 	memcpy(session->owner, owner.data, PS_ID_SIZE);
 	/* A session that owns a store cannot be a lifeline, so that lifelines form no chains. */
 	memset(session->lifeline, 0, sizeof(session->lifeline));
@@ -188,6 +206,8 @@ static void end_session(struct store *store, bool released)
 	session->is_rebuilding = false;
 	session->store = NULL;
 	store->session = NULL;
+	store->stores->session_count--;
+	assert_sessions_add_up(store->stores);
 	/* Called last, because it may give up the turn, and the session may end in the meantime. */
 	rebuilt_free_later(store);
 }

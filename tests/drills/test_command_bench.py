@@ -69,9 +69,9 @@ def test_people_get_a_table(perseas, mirrors, fabric):
 
 
 def test_a_signal_ends_it_and_the_store_goes_too(perseas, mirrors):
-    """SIGINT, as from Ctrl-C, and SIGTERM."""
+    """SIGINT, as from Ctrl-C, SIGTERM, and SIGHUP, as from a terminal that is closed."""
     daemons = mirrors(2)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         process = started(perseas, daemons)
         process.send_signal(number)
         _, err = process.communicate(timeout=SECONDS)

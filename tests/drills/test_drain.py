@@ -197,13 +197,14 @@ class Held:
                                      m["state"] == "resyncing" for m in told["mirrors"])
 
 
-def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer, number):
     """The exit status says that another run can continue; that run waits for the change that was
     ordered."""
     a, b, c, d = daemons = fleet("r1", "r2", "r3", "r4")
     with Relay(d) as relay:
         held = Held(daemons, writer, relay)
-        held.run.send_signal(signal.SIGTERM)
+        held.run.send_signal(number)
         out, err = held.run.communicate(timeout=SECONDS)
         assert held.run.returncode == PARTLY and "stopped by a signal" in err, (out, err)
         assert images(a) == ["s"]

@@ -170,11 +170,17 @@ def test_the_key_is_told_to_nobody_who_only_looks(mirrors, tmp_path):
     for words in (("status", "bank"), ("roster", "bank"), ("ls",)):
         said.append(run_command(*words, "--json", mirrors=daemons).out)
     assert not any(key.hex() in text.lower() for text in said)
-    # A restored store is another store with its own key.
+    # A restored store, and one that is copied onto other mirrors, is another store with its own
+    # key.
     done = run_command("restore", str(snapshot), "copy", mirrors=daemons)
     assert done.status == OK, done
     assert read("copy", daemons) == bytes([5]) * 8
-    assert key_of("copy", daemons[0]) != key
+    others = mirrors(1)
+    done = run_command("recover", "bank", "--onto", others[0].address, mirrors=daemons)
+    assert done.status == OK, done
+    assert read("bank", others) == bytes([5]) * 8
+    keys = {key, key_of("copy", daemons[0]), key_of("bank", others[0])}
+    assert len(keys) == 3
 
 
 def test_the_key_survives_a_spill_and_goes_to_a_new_mirror(mirrors, tmp_path):

@@ -1,7 +1,10 @@
 """Memory directories restored from a copy: mirrors with less than what they acknowledged. Their
 images do not count, and nothing acknowledged is lost."""
+import os
 import shutil
 import subprocess
+
+import pytest
 
 from binding import Store
 from drill import (NO, OK, PARTLY, SECONDS, fill, mirror_list, run_command, status_of, wait_even,
@@ -146,6 +149,29 @@ def test_a_restart_and_a_directory_that_was_moved_are_no_copies(mirrors, tellers
         elsewhere = daemon.memory.with_name("elsewhere")
         daemon.memory.rename(elsewhere)
         elsewhere.rename(daemon.memory)
+        daemon.restart()
+        assert tellers.verify("books", [daemon], page) == page.acked
+    assert asides(daemon) == []
+    assert SAID not in daemon.log()
+
+
+@pytest.mark.needs("own_namespaces")
+def test_another_container_over_the_same_memory_has_no_copy(mirrors, tellers):  # noqa: F811
+    """The daemon starts again in other namespaces, where the memory directory is another mount of
+    the same files, and the host has another name."""
+    daemon, = mirrors(1)
+    page = tellers.page()
+    desk = tellers.desk(page)
+    desk.open("books", [daemon], "create", LOG)
+    desk.books()
+    desk.run(50)
+    desk.ask("close")
+    for name in ("first", "second"):
+        daemon.kill9()
+        daemon.mirror.wrap = [
+            "unshare", "--uts", "--ipc", "--mount",
+            *(["--map-root-user"] if os.geteuid() else []), "sh", "-euc",
+            'hostname "$0"; mount --bind "$1" "$1"; shift; exec "$@"', name, str(daemon.memory)]
         daemon.restart()
         assert tellers.verify("books", [daemon], page) == page.acked
     assert asides(daemon) == []

@@ -154,7 +154,7 @@ def has_unnamed_files(folder):
     return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 @pytest.mark.parametrize("words", ["snapshot s --from %s --to %s/f", "recover s %s --to %s"])
 def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words):
     """The signal arrives while the disk is slow to write the first of many pieces."""

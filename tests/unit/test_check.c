@@ -3,6 +3,7 @@
  * sentence that says so, and its last good value is not.
  */
 #include "../../proto/base/expiry.h"
+#include "../../proto/control/key.h"
 #include "check_rig.h"
 
 /* The ids say which store, daemon and image are meant; each is named whole, or not at all. */
@@ -219,6 +220,27 @@ TEST(headers_out_of_range_are_refused)
 	h->header.next_roster = &h->next;
 	assert_accepted(h->header);
 	assert_refused_with(h->header, h->next.acks, 4);
+	free(h);
+}
+
+/* Only stores of level 1 can have the mark of a store that is being filled, and a roster of such a
+ * store cannot lose it. */
+TEST(the_mark_of_a_store_that_is_filled_never_changes)
+{
+	struct message_header *h = message_header_new();
+	uint8_t key[PS_KEY_SIZE] = { 1 }, store_id[PS_ID_SIZE];
+
+	assert_refused_with(h->header, h->roster.filling, true);
+	ps_key_store_id(key, store_id);
+	h->header.store_id.data = store_id;
+	h->header.key = (ProtobufCBinaryData){ PS_KEY_SIZE, key };
+	h->header.next_roster = &h->next;
+	h->roster.level = h->next.level = 1;
+	assert_accepted(h->header);
+	assert_refused_with(h->header, h->roster.filling, true);
+	assert_refused_with(h->header, h->next.filling, true);
+	h->roster.filling = true;
+	assert_accepted_with(h->header, h->next.filling, true);
 	free(h);
 }
 

@@ -2,6 +2,7 @@
  * test_every_second.c - what the daemon's loop looks after by itself while it serves: the files of
  * images keep their names (names_loop.c) and their sizes (excess_loop.c).
  */
+#include "../../server/host/pause.h"
 #include "../support/daemon_fixture.h"
 #include "../support/unit.h"
 
@@ -75,6 +76,38 @@ TEST_WITH(files_that_are_removed_are_made_again, fixture_setup, fixture_teardown
 	step_until_check(fixture);
 	assert_int_equal(unlink(path), 0);
 	step_until_size(fixture, path, size);
+}
+
+/* Files of the image go twice. The check that finds the first repair over begins the pause before
+ * the second one: a repair that begins in the same step comes too early, unless the step itself
+ * took as long as the pause. Only checks count as events, since the kernel reports no changes. */
+TEST_WITH(an_image_is_made_again_after_a_pause, fixture_setup, fixture_teardown,
+          struct fixture *fixture)
+{
+	static struct memory_ops ops; /* outlives a test that fails */
+	uint64_t checked_ns, step_ns;
+	off_t size;
+
+	ops = *fixture->memory->ops;
+	ops.watch_names = NULL;
+	ops.read_changes = NULL;
+	fixture->memory->ops = &ops;
+	serve_bank(fixture);
+	size = size_of(path_of(fixture, "log.1"));
+	names_loop_open(fixture->daemon);
+	assert_int_equal(unlink(path_of(fixture, "log.1")), 0);
+	step_until_size(fixture, path_of(fixture, "log.2"), size);
+	assert_int_equal(unlink(path_of(fixture, "log.2")), 0);
+	checked_ns = fixture->daemon->other_event_ns;
+	do {
+		step_ns = daemon_now_ns();
+		step(fixture);
+	} while (fixture->daemon->other_event_ns == checked_ns);
+	if (daemon_now_ns() - step_ns < PAUSE_LEAST_MS * 1000000ull) {
+		assert_null(fixture->daemon->exclusive_job);
+		assert_int_equal(size_of(path_of(fixture, "log.3")), -1);
+	}
+	step_until_size(fixture, path_of(fixture, "log.3"), size);
 }
 
 /* The owner takes memory again after the daemon has taken it back. */

@@ -2,6 +2,7 @@
  * test_forged.c - bytes that a user stored are never taken for an undo record.
  */
 #include "../support/forge.h"
+#include "../support/spill_heap.h"
 #include "../../proto/image/log_reader.h"
 #include "mend_rig.h"
 
@@ -150,6 +151,41 @@ TEST(test_a_mirror_that_restarts_alone_stays_the_same, struct owner *o)
 	direct_start(o->d, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_mirrored(o, 2);
+}
+
+static void fail_of(void *arg, const char *text)
+{
+	(void)arg;
+	fail_msg("%s", text);
+}
+
+/* The mirror's daemon ends in order, loses its memory, and loads its spill. */
+static void spill_and_load(struct owner *o, unsigned mirror)
+{
+	struct direct_mirror *m = &o->d->mirrors[mirror];
+	struct spill *spill = spill_heap_new();
+	struct spill_sum sum;
+
+	stores_set_spill(m->stores, spill);
+	assert_true(stores_spill(m->stores, &sum, fail_of, NULL));
+	direct_crash(o->d, mirror);
+	memory_heap_lose(m->memory, NULL);
+	direct_start(o->d, mirror);
+	stores_set_spill(m->stores, spill);
+	assert_int_equal(stores_load_spills(m->stores, fail_of, NULL), 1);
+	stores_set_spill(m->stores, NULL);
+	spill_heap_free(spill);
+}
+
+/* A spill has the whole ring, so the zeros are where they were in the image that is loaded. */
+TEST_WITH(test_no_stored_record_is_rolled_back_after_a_spill, setup_one, owner_teardown,
+          struct owner *o)
+{
+	forge(o);
+	owner_die(o);
+	spill_and_load(o, 0);
+	owner_reopen(o);
+	assert_untouched(o);
 }
 
 /* For snapshot, verify and standbys the log ends at the slot. */

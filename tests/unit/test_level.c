@@ -95,19 +95,25 @@ static Perseas__Status create(struct rig *rig, struct making *m)
 	return status_of(ask(rig, &peer, PERSEAS__REQUEST__BODY_CREATE, &m->create));
 }
 
-/* A store of level 1 that is settled. */
-static void make_bank(struct rig *rig, struct making *m)
+/* Creates and settles the store that *m describes. */
+static void make_bank_of(struct rig *rig, struct making *m)
 {
 	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
 	struct peer peer;
 
-	making_begin(m, the_key);
 	assert_int_equal(create(rig, m), STATUS(OK));
 	settle.store = (char *)"bank";
 	settle.store_id = m->create.store_id;
 	peer_init(&peer);
 	assert_int_equal(status_of(ask(rig, &peer, PERSEAS__REQUEST__BODY_SETTLE, &settle)),
 	                 STATUS(OK));
+}
+
+/* A store of level 1 that is settled. */
+static void make_bank(struct rig *rig, struct making *m)
+{
+	making_begin(m, the_key);
+	make_bank_of(rig, m);
 }
 
 static Perseas__Reply *claim(struct rig *rig, struct peer *peer, uint64_t epoch)
@@ -407,6 +413,29 @@ TEST(a_store_is_raised_with_its_key_and_never_lowered, struct rig *rig)
 	assert_int_equal(header_here(rig)->roster->level, 1);
 	store_session_ended(&rig->owner.session);
 	assert_claim_tells_key(rig, BANK_EPOCH + 1);
+}
+
+/* The mark says how the store was created: no later roster sets it or takes it away. */
+TEST(no_roster_changes_the_mark_of_a_store_to_be_filled, struct rig *rig)
+{
+	struct making m;
+
+	for (int marked = 0; marked < 2; marked++) {
+		making_begin(&m, the_key);
+		m.roster.filling = marked;
+		make_bank_of(rig, &m);
+		peer_init(&rig->owner);
+		perseas__reply__free_unpacked(claim(rig, &rig->owner, 1), NULL);
+		m.roster.version = 2;
+		m.roster.epoch = 1;
+		m.roster.filling = !marked;
+		assert_int_equal(record(rig, &m.roster, NULL, the_key), STATUS(BAD_STATE));
+		assert_int_equal(header_here(rig)->roster->filling, marked);
+		m.roster.filling = marked;
+		assert_int_equal(record(rig, &m.roster, NULL, the_key), STATUS(OK));
+		store_session_ended(&rig->owner.session);
+		lose_memory(rig);
+	}
 }
 
 /* A store of level 0 has no random ids, and a store that has one cannot get level 0 again: no

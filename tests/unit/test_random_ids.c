@@ -112,6 +112,24 @@ TEST(an_image_that_is_made_anew_has_the_ids)
 	assert_id(o, "accounts", id);
 }
 
+/* The owner claims its mirrors again, after another owner claimed them and died. One of them lost
+ * its memory meanwhile. */
+TEST(a_renewal_keeps_the_ids)
+{
+	struct owner *o = begin_test(3, 2);
+	uint8_t id[PS_ID_SIZE];
+
+	remember_id(o, "accounts", id);
+	owner_claimed_and_left(o);
+	owner_lose(o, 2);
+	OWNER_KEEP_UNTIL(o, owner_stat(o).renewals);
+	for (unsigned i = 0; i < 3; i++)
+		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	assert_id(o, "accounts", id);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+}
+
 /* Segments from before the raise have no id. Segments added before the raise is settled have none
  * either, since it may still be cancelled. */
 TEST(a_raise_gives_ids_to_later_segments_only)

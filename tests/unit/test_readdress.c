@@ -2,7 +2,7 @@
  * test_readdress.c - changes of the roster whose new address leads to a member: a daemon counts
  * once, and a member that takes its own place gets another address.
  */
-#include "roster_rig.h"
+#include "level_rig.h"
 
 struct unit_fixture unit_fixture = { NULL, owner_teardown };
 
@@ -130,6 +130,71 @@ TEST(a_member_does_not_take_the_place_of_one_that_is_away)
 	o->d->leads[4] = 0;
 	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 	assert_refused(o, &wanted);
+}
+
+/* The owner dies when one of three mirrors has recorded the new address of member 0. */
+static struct owner *die_while_recording(unsigned recorder, struct before *before)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, 0 };
+	struct owner *o = begin_test(3, 2);
+
+	note_before(o, before);
+	o->d->leads[4] = 0;
+	for (unsigned i = 0; i < 3; i++)
+		o->d->mirrors[i].break_at = i == recorder ? 0 : PERSEAS__REQUEST__BODY_ROSTER;
+	assert_int_equal(owner_change(o, &wanted), 0);
+	OWNER_KEEP_UNTIL(o, header_at(o, recorder)->roster->version > before->version);
+	for (unsigned i = 0; i < 3; i++)
+		if (i != recorder)
+			direct_crash(o->d, i);
+	for (unsigned rounds = 0; rounds < 20; rounds++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_SETTLING);
+	owner_die(o);
+	for (unsigned i = 0; i < 3; i++) {
+		o->d->mirrors[i].break_at = 0;
+		if (i == recorder)
+			continue;
+		direct_start(o->d, i);
+		assert_int_equal(header_at(o, i)->roster->version, before->version);
+	}
+	return o;
+}
+
+/* The next owner goes by the newest roster that it sees. */
+TEST(an_address_that_one_mirror_recorded_is_known)
+{
+	for (unsigned recorder = 0; recorder < 3; recorder++) {
+		struct before before;
+		struct owner *o = die_while_recording(recorder, &before);
+
+		reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
+		assert_string_equal(o->p->roster->members[0]->address, "sim://4");
+		assert_int_equal(owner_stat(o).live, 3);
+		assert_images_kept(o, &before);
+	}
+}
+
+/* The next owner does not see the mirror that recorded the address. That mirror comes back as the
+ * member that it was: neither roster is a fork of the other. */
+TEST(an_address_that_one_mirror_recorded_is_forgotten_without_it)
+{
+	for (unsigned recorder = 0; recorder < 3; recorder++) {
+		struct before before;
+		struct owner *o = die_while_recording(recorder, &before);
+
+		direct_crash(o->d, recorder);
+		reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
+		assert_string_equal(o->p->roster->members[0]->address, "sim://0");
+		assert_int_equal(owner_put(o, 0, 100, 5), 0);
+		direct_start(o->d, recorder);
+		owner_keep(o, recorder, PERSEAS_MIRROR_LIVE);
+		replace_member(o, "sim://0", "sim://4");
+		for (unsigned i = 0; i < 3; i++)
+			assert_string_equal(header_at(o, i)->roster->members[0]->address,
+			                    "sim://4");
+	}
 }
 
 /* --- addresses that two members exchanged --- */

@@ -4,6 +4,9 @@
  */
 #include "spill_rig.h"
 
+#include "../../server/host/jobs.h"
+#include "../../server/store/store_private.h"
+
 struct unit_fixture unit_fixture = { setup, teardown };
 
 static bool has_header(struct rig *rig)
@@ -309,6 +312,25 @@ TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 	name_bank(rig, &drop);
 	assert_int_equal(store_drop(mirror->stores, NULL, &drop, &mirror->why), 0);
 	assert_false(stores_check_names(mirror->stores, &again));
+}
+
+/* A job may remove files of its store at any time: the check comes back when the job is over. */
+TEST(a_job_s_removals_raise_no_alarm, struct rig *rig)
+{
+	struct store *store;
+	struct job job = { 0 };
+	bool again;
+
+	begin_bank(rig, false);
+	store = store_find(rig->mirror.stores, "bank");
+	store->job = &job;
+	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "log.1"));
+	assert_false(stores_check_names(rig->mirror.stores, &again));
+	assert_true(again);
+	assert_int_equal(view(rig)->events[STORE_FILES_MISSING], 0);
+	store->job = NULL;
+	look(rig);
+	assert_mended(rig);
 }
 
 /* The daemon ends in order, and there is no memory for the image twice: it is in a spill, and what

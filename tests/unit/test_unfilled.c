@@ -310,6 +310,19 @@ TEST(a_store_of_level_0_has_no_mark, struct owner *o)
 	assert_images(o, 3);
 }
 
+/* A mirror loses its memory before the store is filled, and gets the mark with the roster. */
+TEST(an_image_that_is_made_anew_has_the_mark, struct owner *o)
+{
+	uint8_t id[PS_ID_SIZE];
+
+	assert_int_equal(begin(o, id), 0);
+	owner_lose(o, 1);
+	OWNER_KEEP_UNTIL(o, header_at(o, 1) && owner_state(o, 1) == PERSEAS_MIRROR_LIVE);
+	assert_true(header_at(o, 1)->roster->filling);
+	owner_die(o);
+	assert_int_equal(owner_open(o, 0), PERSEAS_EUNFINISHED);
+}
+
 /* --- one is paused at each of its requests --- */
 
 struct pause {

@@ -8,13 +8,34 @@
 
 struct unit_fixture unit_fixture = { NULL, owner_teardown };
 
+static unsigned daemon_version; /* of the protocol; 0: this one */
+
+/* For daemons that tell no identity: their images alone tell them apart. */
+static int setup_version_8(void **state)
+{
+	(void)state;
+	daemon_version = 8;
+	return 0;
+}
+
+static int teardown_version_8(void **state)
+{
+	daemon_version = 0;
+	return owner_teardown(state);
+}
+
 /* A store on so many mirrors, with one transaction. */
 static struct owner *begin(unsigned mirrors, uint32_t acks)
 {
 	struct owner *o = owner_of_test(owner_new(mirrors));
 
+	for (unsigned i = 0; i < mirrors; i++)
+		o->d->mirrors[i].version = daemon_version;
 	o->options.acks = acks;
 	owner_begin(o);
+	for (unsigned i = 0; i < mirrors; i++)
+		assert_int_equal(!ps_known_daemon_id(o->p->mirrors[i].daemon_id),
+		                 daemon_version != 0);
 	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	return o;
 }
@@ -132,6 +153,7 @@ TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(o->bytes[0], 8);
 }
+TEST_ALSO(an_address_that_leads_elsewhere_keeps_nobody_out, setup_version_8, teardown_version_8);
 
 /* One of the two others does not run, and a mirror that answers twice is not R of three. */
 TEST(an_address_that_leads_elsewhere_has_no_vote)
@@ -143,6 +165,7 @@ TEST(an_address_that_leads_elsewhere_has_no_vote)
 	assert_non_null(strstr(o->error.text, "1 of 3 mirrors answered"));
 	assert_non_null(strstr(o->error.text, "sim://2 is the same mirror as sim://1"));
 }
+TEST_ALSO(an_address_that_leads_elsewhere_has_no_vote, setup_version_8, teardown_version_8);
 
 /* The same if both addresses were named: R others are there. */
 TEST(a_mirror_that_is_named_twice_counts_once)
@@ -153,6 +176,7 @@ TEST(a_mirror_that_is_named_twice_counts_once)
 	assert_non_null(strstr(perseas_report(o->p), "sim://2 is the same mirror as sim://1"));
 	assert_int_equal(owner_stat(o).live, 2);
 }
+TEST_ALSO(a_mirror_that_is_named_twice_counts_once, setup_version_8, teardown_version_8);
 
 /* All addresses lead to these mirrors from now on, all connections break, and the owner has noticed
  * it. */
@@ -198,6 +222,8 @@ TEST(an_address_that_leads_to_another_member_is_no_mirror)
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_stat(o).resyncs, 0);
 }
+TEST_ALSO(an_address_that_leads_to_another_member_is_no_mirror, setup_version_8,
+          teardown_version_8);
 
 /* Three addresses are handed round: each mirror is found by its image, and nothing is copied. */
 TEST(mirrors_are_used_by_their_images)
@@ -219,6 +245,7 @@ TEST(mirrors_are_used_by_their_images)
 	assert_int_equal(owner_stat(o).mended_whole, 0);
 	assert_int_equal(o->bytes[0], 8);
 }
+TEST_ALSO(mirrors_are_used_by_their_images, setup_version_8, teardown_version_8);
 
 /* Mirrors 1 and 2 lose their memory, and both addresses lead to mirror 1: it is made anew once. */
 TEST(an_empty_daemon_is_made_anew_once)
@@ -235,6 +262,7 @@ TEST(an_empty_daemon_is_made_anew_once)
 	assert_int_equal(owner_state(o, 1) + owner_state(o, 2),
 	                 PERSEAS_MIRROR_LIVE + PERSEAS_MIRROR_DOWN);
 }
+TEST_ALSO(an_empty_daemon_is_made_anew_once, setup_version_8, teardown_version_8);
 
 /* The same at an open. */
 TEST(an_empty_daemon_is_made_anew_once_by_an_open)
@@ -252,6 +280,7 @@ TEST(an_empty_daemon_is_made_anew_once_by_an_open)
 	assert_int_equal(owner_stat(o).live, 4);
 	assert_int_equal(o->bytes[0], 7);
 }
+TEST_ALSO(an_empty_daemon_is_made_anew_once_by_an_open, setup_version_8, teardown_version_8);
 
 /* A daemon that has no image of the store yet, and a session for another mirror, is that mirror. */
 TEST(a_daemon_with_a_session_is_no_other_mirror)
