@@ -98,11 +98,11 @@ TEST_WITH(an_image_is_made_again_after_a_pause, fixture_setup, fixture_teardown,
 	assert_int_equal(unlink(path_of(fixture, "log.1")), 0);
 	step_until_size(fixture, path_of(fixture, "log.2"), size);
 	assert_int_equal(unlink(path_of(fixture, "log.2")), 0);
-	checked_ns = fixture->daemon->other_event_ns;
+	checked_ns = fixture->daemon->last_non_owner_event_ns;
 	do {
 		step_ns = daemon_now_ns();
 		step(fixture);
-	} while (fixture->daemon->other_event_ns == checked_ns);
+	} while (fixture->daemon->last_non_owner_event_ns == checked_ns);
 	if (daemon_now_ns() - step_ns < PAUSE_LEAST_MS * 1000000ull) {
 		assert_null(fixture->daemon->exclusive_job);
 		assert_int_equal(size_of(path_of(fixture, "log.3")), -1);
