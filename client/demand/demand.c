@@ -455,7 +455,7 @@ static void publish_whole_segments(struct perseas *p)
 
 		if (extent->is_published && !extent->is_ready &&
 		    !ps_demand_has_missing(p, ps_segment_by_id(p, extent->segment_id))) {
-			(void)ps_layout_publish(p);
+			(void)ps_layout_refresh(p);
 			return;
 		}
 	}

@@ -179,11 +179,11 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	const uint64_t rate = p->options.resync_rate;
-	const uint32_t set = comparable_mirrors(p, &r->seq);
+	const uint32_t set = comparable_mirrors(p, &r->common_seq);
 	uint8_t key[PS_DIGEST_KEY];
 	bool computed;
 
-	if (end_repair_without_w(p, set) || r->seq < segment->born)
+	if (end_repair_without_w(p, set) || r->common_seq < segment->born)
 		return;
 	r->piece_bytes = length;
 	r->next_piece_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
@@ -229,7 +229,7 @@ static uint64_t settled_length(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	while (at < r->piece_bytes &&
 	       ps_change_map_last_seq(p, r->segment_id, (r->offset + at) >> PS_CHANGE_SHIFT) <=
-	               r->seq)
+	               r->common_seq)
 		at += PS_GRANULE;
 	pthread_mutex_unlock(&p->lock);
 	return at < r->piece_bytes ? at : r->piece_bytes;

@@ -134,7 +134,7 @@ static const char *describe_copy(const struct ps_resync *r, char *text, size_t s
 
 	const char *whole = r->whole_reason ? r->whole_reason->text : NULL;
 
-	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->why,
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->copy_reason,
 	               whole ? ", and " : "", whole ? whole : "");
 	return text;
 }
@@ -148,13 +148,13 @@ void ps_resync_begin_copying(struct perseas *p)
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
 	char why[256];
 
-	assert(claim || r->has_new_id);
+	assert(claim || r->gets_new_image_id);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	r->begun_seq = p->commit.seq;
-	if (!r->has_new_id && slot)
+	if (!r->gets_new_image_id && slot)
 		ps_mirror_forget_unarrived_slots(p, m, slot->epoch);
-	r->image_already_counted = !r->has_new_id && was_adopted(p, m, claim);
+	r->image_already_counted = !r->gets_new_image_id && was_adopted(p, m, claim);
 	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable_seq(p);
 	ps_mirror_note_position(m, r->is_in_place && slot ? slot->index : 0, p->commit.seq);

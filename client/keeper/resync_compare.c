@@ -54,7 +54,7 @@ void ps_resync_begin_comparing(struct perseas *p)
 	char why[256];
 
 	p->env->ops->random(p->env, r->digest_key, sizeof(r->digest_key));
-	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->why);
+	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->copy_reason);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	ps_mirror_move_to_state(p, r->target, PERSEAS_MIRROR_STALE, why);

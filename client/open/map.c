@@ -124,7 +124,7 @@ static int map_new_segment(struct perseas *p, const char *name, uint64_t size,
 	if (!rc)
 		rc = reserve_segment_on_mirrors(p, segment);
 	if (!rc)
-		rc = ps_layout_publish(p);
+		rc = ps_layout_refresh(p);
 	if (rc) {
 		ps_map_drop_segment_on_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
@@ -183,7 +183,7 @@ static int map_existing(struct perseas *p, struct ps_segment *segment,
 	for (struct ps_segment *s = segment; s && !rc; s = ps_grown_next_part(p, s))
 		rc = make_contents_available(p, s);
 	if (!rc)
-		rc = ps_layout_publish(p);
+		rc = ps_layout_refresh(p);
 	if (rc)
 		undo_map_existing(p, segment, placement);
 	return rc;
@@ -360,7 +360,7 @@ int ps_map_drop_unpublished(struct perseas *p, struct ps_segment *segment)
 	int rc;
 
 	segment->base = NULL;
-	rc = ps_layout_publish(p);
+	rc = ps_layout_refresh(p);
 	segment->base = base;
 	if (rc)
 		return rc;

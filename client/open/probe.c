@@ -134,7 +134,7 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous_store(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
-	if (p->is_filling && is_store_id_set(p->store_id) &&
+	if (p->fills_new_store && is_store_id_set(p->store_id) &&
 	    memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "the store '%s' that was being filled was removed meanwhile, and "
@@ -399,7 +399,7 @@ static int check_restore_finished(struct perseas *p)
 	ps_fill_told(p, told);
 	ps_judge_members(&j, told, p->mirror_count);
 	ps_judge_state(&j, told, p->mirror_count);
-	return !p->is_filling && ps_judge_unfilled(&j, told, p->mirror_count)
+	return !p->fills_new_store && ps_judge_unfilled(&j, told, p->mirror_count)
 	               ? ps_fail_restore_unfinished(p)
 	               : 0;
 }

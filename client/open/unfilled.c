@@ -217,7 +217,7 @@ int ps_unfilled_store_remove(struct ps_env *env, const char *store, const char *
 
 	if (!p)
 		return error->code;
-	p->is_filling = true;
+	p->fills_new_store = true;
 	p->options.flags = 0;
 	if (store_id)
 		memcpy(p->store_id, store_id, PS_ID_SIZE);
