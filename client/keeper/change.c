@@ -50,7 +50,7 @@ static bool is_roster_of_change(const struct ps_change *c, const Perseas__Roster
 	       (!c->leaving || !ps_roster_member(roster, c->leaving->image_id));
 }
 
-bool ps_change_fits_stage(const struct perseas *p)
+bool ps_change_matches_rosters(const struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const bool joint = p->next_roster != NULL;
@@ -83,7 +83,7 @@ static void move_change(struct perseas *p, enum ps_change_stage to, const char *
 	ps_assert_admin(p);
 	c->stage = ps_states_move(p->env, &ps_change_stages, c->stage, to, "change of the roster");
 	ps_text_format(c->text, sizeof(c->text), "%s", text);
-	assert(ps_change_fits_stage(p));
+	assert(ps_change_matches_rosters(p));
 }
 
 /* Moves a mirror to REMOVED, under the lock: commits may be posting to it. */

@@ -302,7 +302,7 @@ static void judge_piece(struct perseas *p)
 	move_to_next_piece(r, settled);
 }
 
-static void step_comparing(struct perseas *p)
+static void step_comparing_mirrors(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 
@@ -354,7 +354,7 @@ static struct ps_mirror *next_wrong_mirror(struct perseas *p)
 	return NULL;
 }
 
-static void step_sending(struct perseas *p)
+static void step_sending_repairs(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	struct ps_mirror *m = r->target;
@@ -412,9 +412,9 @@ void ps_repair_step(struct perseas *p)
 {
 	ps_assert_admin(p);
 	if (p->upkeep.repair.state == PS_REPAIR_COMPARING)
-		step_comparing(p);
+		step_comparing_mirrors(p);
 	if (p->upkeep.repair.state == PS_REPAIR_SENDING)
-		step_sending(p);
+		step_sending_repairs(p);
 }
 
 uint64_t ps_repair_due_at(const struct perseas *p, uint64_t now)

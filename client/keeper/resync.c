@@ -276,8 +276,8 @@ static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 
 /* --- reading from other mirrors --- */
 
-bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,
-                         uint64_t seq)
+bool ps_resync_read_from_other_mirror(struct perseas *p, uint32_t region, uint64_t offset,
+                                      uint64_t length, uint64_t seq)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(read, READ, &read);
@@ -312,8 +312,8 @@ static void ask_for_chunk(struct perseas *p, const struct ps_segment *segment)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	r->last_unmap_seq = segment->last_unmap_seq;
-	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
-	                         chunk_length(p, segment), segment->last_unmap_seq))
+	if (!ps_resync_read_from_other_mirror(p, PS_REGION_SEGMENT + segment->id, r->offset,
+	                                      chunk_length(p, segment), segment->last_unmap_seq))
 		ps_resync_break_link(p,
 		                     "no other mirror could be read for what is not mapped here");
 }

@@ -166,7 +166,7 @@ static int end_comparing(struct ps_resync *r)
 }
 
 /* Has everything be due, because the mirror gave no digests. Returns 1, or an error code. */
-static int make_everything_due(struct perseas *p, struct ps_error *error)
+static int mark_all_bytes_due(struct perseas *p, struct ps_error *error)
 {
 	static const struct ps_whole_reason refused = { "refused", "it refused to give digests" };
 	struct ps_resync *r = &p->upkeep.resync;
@@ -196,7 +196,7 @@ int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 	if (rc == 0 || rc == PERSEAS_EUNREACHABLE)
 		return rc;
 	if (rc < 0)
-		return make_everything_due(p, error);
+		return mark_all_bytes_due(p, error);
 	/* The segment may have been unmapped since its digests were computed, and is the same. */
 	segment = ps_segment_by_id(p, r->segment_id);
 	rc = compare_digests(p, segment, &reply->digest->digests, error);

@@ -208,7 +208,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 
 	/* What a reverted owner has forgotten was acknowledged, and must not be copied over. */
 	if (ps_claim_shows_reverted_owner(p, m, &at)) {
-		ps_renew_end_reverted_owner(p, m, &at);
+		ps_renew_fence_reverted_handle(p, m, &at);
 		return;
 	}
 	reason = ps_granted_image_reason_to_keep(p, m);
