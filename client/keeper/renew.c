@@ -261,7 +261,7 @@ static void give_claims_up(struct perseas *p)
 			                        "its claim is being renewed");
 	}
 	pthread_mutex_unlock(&p->lock);
-	ps_demand_pause(p);
+	ps_demand_suspend(p);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
