@@ -472,7 +472,7 @@ static int await_event(struct runner *r)
 	status = handle_pending_signals(r);
 	if (status != NO_EXIT)
 		return status;
-	if (ps_follow_is_due(&r->follow) || ps_follow_now_ns(&r->follow) >= r->until_ns)
+	if (ps_follow_is_look_due(&r->follow) || ps_follow_now_ns(&r->follow) >= r->until_ns)
 		return look_and_act(r);
 	return NO_EXIT;
 }
