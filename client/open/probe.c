@@ -192,7 +192,7 @@ static void ignore_duplicate_mirror(struct perseas *p, struct ps_mirror *m,
 }
 
 /* Returns a judgement with the rosters that the handle already knows. */
-static struct ps_judgement judgement_of_known_rosters(const struct perseas *p)
+static struct ps_judgement new_judgement_of_handle(const struct perseas *p)
 {
 	return (struct ps_judgement){ .store_id = p->store_id,
 		                      .naming_roster = p->roster,
@@ -203,7 +203,7 @@ static struct ps_judgement judgement_of_known_rosters(const struct perseas *p)
 /* Finds out which mirror is which member of the handle's rosters. */
 static void match_mirrors_to_members(struct perseas *p, const struct ps_told *told)
 {
-	struct ps_judgement j = judgement_of_known_rosters(p);
+	struct ps_judgement j = new_judgement_of_handle(p);
 
 	ps_judge_members(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -375,7 +375,7 @@ static int ask_unnamed_members(struct perseas *p)
  * cannot tell which of the two has the acknowledged transactions. */
 static int check_no_fork(struct perseas *p)
 {
-	struct ps_judgement j = judgement_of_known_rosters(p);
+	struct ps_judgement j = new_judgement_of_handle(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
@@ -393,7 +393,7 @@ static int check_no_fork(struct perseas *p)
 /* Fails if the restore of the store is unfinished, except in the process that fills the store. */
 static int check_restore_finished(struct perseas *p)
 {
-	struct ps_judgement j = judgement_of_known_rosters(p);
+	struct ps_judgement j = new_judgement_of_handle(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
