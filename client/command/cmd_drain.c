@@ -136,7 +136,7 @@ static enum ps_exit survey_candidates(struct ps_drain *drain)
 
 	if (status)
 		return status;
-	drain->candidates = drain->survey.count;
+	drain->candidate_count = drain->survey.spot_count;
 	self = ps_survey_find(&drain->survey, args->members[0].text);
 	if (self >= 0)
 		drain->survey.spots[self].closed = true;

@@ -30,7 +30,7 @@ static void print_json(const struct ps_survey *survey, const struct ps_wish *wis
 	ps_json_bool(&json, "placed", !why);
 	ps_json_text(&json, "apart", ps_domain_name(wish->apart));
 	ps_json_text(&json, "error", why);
-	ps_json_number(&json, "daemons", survey->count);
+	ps_json_number(&json, "daemons", survey->spot_count);
 	ps_json_number(&json, "unreachable", survey->silent_count);
 	ps_json_begin(&json, "mirrors", '[');
 	for (unsigned i = 0; !why && i < wish->copies; i++)
@@ -56,10 +56,10 @@ static enum ps_exit show_place(const struct ps_survey *survey, const struct ps_a
 	bool placed;
 
 	wish.apart = args->apart ? ps_domain_by_name(args->apart)
-	                         : ps_spots_widest_named_domain(survey->spots, survey->count);
+	                         : ps_spots_widest_named_domain(survey->spots, survey->spot_count);
 	if (wish.apart == PS_DOMAINS)
 		wish.apart = PS_DOMAIN_HOST;
-	placed = ps_spots_choose(survey->spots, survey->count, &wish, chosen, why);
+	placed = ps_spots_choose(survey->spots, survey->spot_count, &wish, chosen, why);
 	if (args->json)
 		print_json(survey, &wish, chosen, placed ? NULL : why);
 	else if (placed)

@@ -24,7 +24,7 @@ enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 
 /* Returns true if the mirrors show the newest state, or the state that --accept-state names: such a
  * state can be saved. */
-static bool can_save_state(const struct ps_args *args, const struct ps_images *images)
+static bool can_recover_from_images(const struct ps_args *args, const struct ps_images *images)
 {
 	return images->judged.outlook >= PS_OUTLOOK_BELOW_T ||
 	       (images->newest && args->options.accept_epoch == images->newest->slot->epoch &&
@@ -48,7 +48,7 @@ static void advise_saving(const struct ps_args *args)
 	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
 		         args->options.accept_epoch, args->options.accept_seq);
-	if (can_save_state(args, &images))
+	if (can_recover_from_images(args, &images))
 		ps_complain(PS_EXIT_NO,
 		            "bring the missing mirrors back; or make the store again, "
 		            "under another name, on those that answer:\n"

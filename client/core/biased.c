@@ -32,7 +32,7 @@ static void revoke_favorite(struct ps_biased *lock, const struct ps_seat *seat)
 	atomic_store_explicit(&lock->favorite, NULL, memory_order_relaxed);
 	ps_section_fence(lock->env);
 	while (ps_section_is_entered(&seat->section))
-		ps_section_pause(lock->env);
+		ps_section_sleep_briefly(lock->env);
 	lock->same_thread_count = 0;
 	if (lock->favorite_threshold < PS_BIASED_LAST_THRESHOLD)
 		lock->favorite_threshold *= 2;

@@ -136,7 +136,8 @@ static bool is_piece_here(struct perseas *p, const struct perseas_piece *piece)
 
 /* Finds all pieces, and then copies them. Returns 0 or an error; or 1, before it copied anything,
  * if memory is missing again, because fetching it may need the lock. Caller holds p->lock. */
-static int copy_pieces_locked(struct perseas *p, const struct perseas_piece *pieces, size_t count)
+static int copy_pieces_out_locked(struct perseas *p, const struct perseas_piece *pieces,
+                                  size_t count)
 {
 	int rc = 0;
 
@@ -174,7 +175,7 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 			return rc;
 		ps_tx_observe_begin(p);
 		pthread_mutex_lock(&p->lock);
-		rc = copy_pieces_locked(p, pieces, count);
+		rc = copy_pieces_out_locked(p, pieces, count);
 		/* The token's epoch is not p->epoch, which a renewal may only have tried. */
 		if (!rc && token)
 			*token = (struct perseas_token){ p->commit.unwaited.token_epoch,

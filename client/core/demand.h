@@ -85,7 +85,7 @@ void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m);
 
 /* Stops fetching until the next round of the keeper, since the owner gives up its claims to renew
  * them. Caller has admin. */
-void ps_demand_pause(struct perseas *p);
+void ps_demand_suspend(struct perseas *p);
 
 /* One round of the keeper: updates from which mirrors pages may be fetched, and reports progress.
  * Caller has admin. */

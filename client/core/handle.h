@@ -161,7 +161,7 @@ struct ps_lock;
 
 /* A thread that waits for its turn to run a SERIAL transaction. */
 struct ps_turn_waiter {
-	struct ps_blocked blocked;
+	struct ps_blocked blocked_thread;
 	struct ps_turn_waiter *next;
 	bool has_turn; /* the turn has come to this thread */
 };
@@ -197,7 +197,7 @@ struct perseas {
 	uint64_t log_size;         /* bytes of the log on each mirror */
 	bool is_salvage;           /* opened with PERSEAS_SALVAGE: no mirror is adopted */
 	/* This handle created the store and fills it, or removes a store that was never filled. */
-	bool is_filling;
+	bool fills_new_store;
 	bool is_open;    /* perseas_open has returned, or is about to */
 	bool has_keeper; /* the keeper's thread is running */
 	struct ps_report_text {
@@ -412,7 +412,7 @@ struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
 void ps_segment_fill_message(struct ps_segment *segment, Perseas__Segment *message);
 void ps_segments_load(struct perseas *p, const Perseas__Header *header);
 /* Publishes the mapped segments to set_range. Returns 0, or ENOMEM. */
-int ps_layout_publish(struct perseas *p);
+int ps_layout_refresh(struct perseas *p);
 
 /* Asserts that the caller holds p->lock. Too slow for functions that run in every transaction.
  * Before the store is open, one thread has the handle to itself and needs no lock. */

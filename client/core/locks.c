@@ -111,7 +111,7 @@ static int refuse_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusi
 
 /* A transaction that waits for a lock, or, during a retry, until it may ask again. */
 struct blocked_tx {
-	struct ps_blocked blocked;
+	struct ps_blocked blocked_thread;
 	const struct perseas_tx *tx;
 	const struct ps_lock_want *want;  /* while waiting for a lock: its want */
 	const struct ps_refused *refused; /* during a retry: the lock that it was refused */
@@ -157,11 +157,11 @@ static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 {
 	static const struct ps_blocked_ops ops = { must_wait_for_lock, visit_younger_holders };
 	struct ps_lock_want want = { .tx = tx, .lock = lock, .is_exclusive = exclusive };
-	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
+	struct blocked_tx w = { .blocked_thread.ops = &ops, .tx = tx, .want = &want };
 	int rc;
 
 	ps_lock_add_want(&want);
-	rc = ps_await_blocker(tx->p, &w.blocked);
+	rc = ps_await_blocker(tx->p, &w.blocked_thread);
 	if (rc == PERSEAS_ECONFLICT && want_lock_until_tx_end(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
 	tx->refused_lock = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
@@ -320,9 +320,10 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
 static int await_refused_lock(struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	static const struct ps_blocked_ops ops = { must_not_request_locks_again, visit_refusers };
-	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
+	struct blocked_tx w = { .blocked_thread.ops = &ops, .tx = tx, .refused = refused };
 
-	return may_request_locks_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
+	return may_request_locks_again(tx, refused) ? 0
+	                                            : ps_await_blocker(tx->p, &w.blocked_thread);
 }
 
 /* Pauses. Other transactions may use the released locks in the meantime. */

@@ -193,7 +193,7 @@ static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsig
 		ps_update_durable_seq(p);
 		ps_unwaited_check_doubt(p);
 	}
-	works = !ps_is_fenced(p) && (ps_pace_check_blocking(p) || u->last_seq);
+	works = !ps_is_fenced(p) && (ps_pace_recheck_blocking_mirrors(p) || u->last_seq);
 	look = ps_now(p) + (is_any_mirror_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due_at(p))
 		look = ps_gather_due_at(p);

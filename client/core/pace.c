@@ -140,7 +140,7 @@ static void unblock_progressed_mirrors(struct perseas *p)
 			ps_pace_clear_blocking(p, &p->mirrors[i]);
 }
 
-bool ps_pace_check_blocking(struct perseas *p)
+bool ps_pace_recheck_blocking_mirrors(struct perseas *p)
 {
 	ps_assert_locked(p);
 	if (!is_any_blocking(p))

@@ -55,7 +55,7 @@ int ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacing *paci
 /* Checks the mirrors that blocked commits with PERSEAS_NOBLOCK. Raises perseas_fd's flag for those
  * that made progress, and drops those that made none for too long. Returns true if any are left:
  * call it again soon. Called by the collector, which holds p->lock. */
-bool ps_pace_check_blocking(struct perseas *p);
+bool ps_pace_recheck_blocking_mirrors(struct perseas *p);
 
 /* Forgets that the mirror blocks commits, because it changes its state or made progress. Caller
  * holds p->lock. */

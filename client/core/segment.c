@@ -381,7 +381,7 @@ static int make_change_maps(struct perseas *p)
 	return 0;
 }
 
-int ps_layout_publish(struct perseas *p)
+int ps_layout_refresh(struct perseas *p)
 {
 	ps_assert_admin(p);
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +

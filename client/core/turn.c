@@ -70,7 +70,7 @@ void ps_turn_give_to_next(struct perseas *p)
 	if (!next)
 		return;
 	leave_queue(s, next);
-	s->turn_thread = next->blocked.thread;
+	s->turn_thread = next->blocked_thread.thread;
 	next->has_turn = true;
 	ps_wake_blocked(p);
 }
@@ -96,13 +96,13 @@ static bool visit_turn_thread(const struct ps_blocked *b, const struct ps_visit 
 static int queue_for_turn(struct perseas *p)
 {
 	static const struct ps_blocked_ops ops = { must_wait_for_turn, visit_turn_thread };
-	struct ps_turn_waiter turn = { .blocked.ops = &ops };
+	struct ps_turn_waiter turn = { .blocked_thread.ops = &ops };
 	int rc = ps_check_may_wait(p);
 
 	if (rc)
 		return rc;
 	join_queue(&p->serialization, &turn);
-	rc = ps_await_blocker(p, &turn.blocked);
+	rc = ps_await_blocker(p, &turn.blocked_thread);
 	if (rc)
 		leave_queue(&p->serialization, &turn);
 	return rc;

@@ -196,7 +196,7 @@ void ps_tx_observe_begin(struct perseas *p)
 	if (p->observing.has_barrier)
 		ps_section_fence(p->env);
 	while (is_any_declaring(p))
-		ps_section_pause(p->env);
+		ps_section_sleep_briefly(p->env);
 }
 
 void ps_tx_observe_end(struct perseas *p)

@@ -58,7 +58,7 @@ enum ps_due_base {
 /* Why a copy sends everything. doc/operating.md lists the names ("A mirror comes back"). */
 struct ps_whole_reason {
 	const char *name; /* for programs */
-	const char *text; /* for people; NULL: `why` of the copy says it */
+	const char *text; /* for people; NULL: `copy_reason` of the copy says it */
 };
 
 /* How far a copy had come at some time. */
@@ -70,14 +70,14 @@ struct ps_resync_mark {
 struct ps_resync {
 	enum ps_resync_state state;
 	struct ps_mirror *target; /* the mirror that is copied to, or NULL */
-	char why[256];            /* the reason for the copy, for people */
+	char copy_reason[256];    /* the reason for the copy, for people */
 	/* The mirror's previous image does not count: it gets a new id (I9). */
-	bool has_new_id;
+	bool gets_new_image_id;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool is_in_place;
 	enum ps_due_base due_base; /* what is known of the image, if `is_in_place` */
 	const struct ps_whole_reason *whole_reason; /* why everything is sent, or NULL */
-	uint8_t image_id[PS_ID_SIZE];               /* the new id, if `has_new_id` */
+	uint8_t new_image_id[PS_ID_SIZE];           /* the new id, if `gets_new_image_id` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
 	uint64_t publish_generation;
 	uint64_t unpublished_generation;
@@ -102,7 +102,7 @@ struct ps_resync {
 	uint8_t digest_key[PS_DIGEST_KEY];
 	uint8_t digests[PS_DIGESTS_MAX * PS_DIGEST];
 	/* Enough other mirrors confirmed the claim since this one was claimed. */
-	bool is_claim_confirmed;
+	bool others_confirmed_claim;
 
 	/* The last seq when the copy began. Segments published later come with their publish. */
 	uint64_t begun_seq;
@@ -142,7 +142,7 @@ struct ps_repair {
 	uint32_t segment_id;
 	uint64_t offset, piece_bytes;
 	unsigned max_granules, try_count;
-	uint64_t seq;           /* all mirrors that were asked hold this transaction */
+	uint64_t common_seq;    /* all mirrors that were asked hold this transaction */
 	uint64_t next_piece_at; /* no piece before this time, to limit the rate */
 	uint64_t question_id;   /* the id of the last question */
 	uint32_t asked_mirrors; /* mirrors that have not answered yet */
@@ -196,7 +196,7 @@ struct ps_change {
 	 * changes. If no mirror joins, the member is reached at the address already. */
 	bool moves_address;
 	/* when the change fails unless the joining mirror is being copied to */
-	uint64_t copy_deadline;
+	uint64_t copy_start_deadline;
 	/* Until then every mirror that was asked is waited for, even if enough have answered. */
 	uint64_t grace_until;
 	struct ps_question question; /* used in ASKING and RELEASING */

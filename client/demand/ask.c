@@ -8,9 +8,9 @@
 #include "../core/mirror.h"
 #include "../core/cancel.h"
 
-static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
+static int fail_missing(struct perseas *p, uint64_t missing, bool lacks_memory)
 {
-	if (poor)
+	if (lacks_memory)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "%llu bytes of memory are not here yet, and this host has no memory "
 		               "for them: free some, and call perseas_wait_whole again",
@@ -36,7 +36,7 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	PS_UNCANCELLED;
 	struct ps_demand *d;
 	uint64_t until, missing;
-	bool any, fenced, poor;
+	bool any, fenced, lacks_memory;
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
@@ -48,11 +48,11 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	while ((missing = ps_demand_missing_bytes(d, &any)) && !d->is_fenced && ps_now(p) < until)
 		d->env->ops->wait(d->env, &d->all_here, &d->lock, until);
 	fenced = d->is_fenced;
-	poor = d->lacks_memory;
+	lacks_memory = d->lacks_memory;
 	pthread_mutex_unlock(&d->lock);
 	if (!missing)
 		return 0;
-	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing, poor);
+	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing, lacks_memory);
 }
 
 /* Returns the end of the mapping that contains `at`, but at most `end`. Returns `at` if nothing is

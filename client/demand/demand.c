@@ -213,7 +213,7 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.last_unmap_seq = segment->last_unmap_seq,
 		.count = count,
 		.missing_count = count,
-		.watched = shadow && p->written,
+		.tracks_stores = shadow && p->written,
 		.partial_pages = shadow ? states + count : NULL,
 	};
 	mapping->states = states;
@@ -455,7 +455,7 @@ static void publish_whole_segments(struct perseas *p)
 
 		if (extent->is_published && !extent->is_ready &&
 		    !ps_demand_has_missing(p, ps_segment_by_id(p, extent->segment_id))) {
-			(void)ps_layout_publish(p);
+			(void)ps_layout_refresh(p);
 			return;
 		}
 	}
@@ -469,7 +469,7 @@ static void free_standby_copies_of_whole_segments(struct perseas *p)
 			ps_warm_stop_using_segment(p->warm_copy, p->segments[i].id);
 }
 
-void ps_demand_pause(struct perseas *p)
+void ps_demand_suspend(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;
 

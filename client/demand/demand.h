@@ -31,16 +31,16 @@ struct ps_mapping {
 	uint64_t last_unmap_seq; /* of the segment when it was mapped: a source must hold it */
 	uint8_t *states;         /* enum ps_granule, `count` of them */
 	uint64_t count, missing_count;
-	uint8_t *shadow; /* gets bytes before memory does; or NULL */
-	bool watched;    /* there is a shadow, and stores are tracked */
+	uint8_t *shadow;    /* gets bytes before memory does; or NULL */
+	bool tracks_stores; /* there is a shadow, and stores are tracked */
 	/* For each granule of a segment with a shadow: how many of its first pages are here, if
 	 * this host had no memory for the others. */
 	uint8_t *partial_pages;
 	uint64_t next_bulk; /* the bulk lane has asked for all granules before it */
 	/* All PS_GRANULE_PREFETCH are in this range. */
 	uint64_t prefetch_at, prefetch_end;
-	uint64_t next_copied;        /* no granule before it is PS_GRANULE_COPIED */
-	bool may_have_copied_wanted; /* some may be PS_GRANULE_COPIED_WANTED */
+	uint64_t next_copied;         /* no granule before it is PS_GRANULE_COPIED */
+	bool may_have_wanted_in_copy; /* some may be PS_GRANULE_COPIED_WANTED */
 	/* large_pages.c is done with so many bytes from `base` on, and has tried the large page
 	 * after them so often. */
 	uint64_t large_bytes_done;
@@ -86,9 +86,9 @@ struct ps_fetching {
 	uint64_t source_version; /* of the mirror's entry in `sources` */
 	struct ps_wanted wanted;
 	uint64_t generation, granule; /* the mapping, and the first granule that was asked for */
-	unsigned count;               /* granules */
-	const uint8_t *bytes;         /* of the answer */
-	unsigned done_count;          /* granules that were filled, or need not be */
+	unsigned granule_count;
+	const uint8_t *bytes;  /* of the answer */
+	unsigned filled_count; /* granules that were filled, or need not be */
 	uint64_t asked_at;
 	uint64_t answer_by;      /* time limit for the answer, or for more of it */
 	uint64_t arrived_bytes;  /* bytes of the answer that had arrived when `answer_by` was set */

@@ -51,7 +51,7 @@ void *ps_direct_reader_run(void *arg)
 
 	for (;;) {
 		wait_for(&peeker->go);
-		if (peeker->quit)
+		if (peeker->must_quit)
 			return NULL;
 		ps_direct_read(&peeker->fetch, peeker->room, &peeker->seen);
 		sem_post(&peeker->done);
@@ -62,14 +62,14 @@ void *ps_direct_reader_run(void *arg)
 
 void ps_direct_reader_quit(struct ps_direct_reader *peeker)
 {
-	peeker->quit = true;
+	peeker->must_quit = true;
 	sem_post(&peeker->go);
 }
 
 void ps_direct_reader_begin(struct ps_direct_reader *peeker, const struct ps_fetch_request *fetch,
                             uint8_t *room, uint32_t at_once)
 {
-	peeker->asked = true;
+	peeker->has_request = true;
 	peeker->room = room;
 	peeker->fetch = *fetch;
 	if (fetch->length > at_once) {
@@ -84,7 +84,7 @@ int ps_direct_reader_poll(struct ps_direct_reader *peeker, struct ps_fetch_answe
 {
 	if (sem_trywait(&peeker->done))
 		return 0;
-	peeker->asked = false;
+	peeker->has_request = false;
 	*fetched = (struct ps_fetch_answer){ .seen = &peeker->seen,
 		                             .bytes = { peeker->fetch.length, peeker->room } };
 	return 1;
@@ -92,13 +92,13 @@ int ps_direct_reader_poll(struct ps_direct_reader *peeker, struct ps_fetch_answe
 
 void ps_direct_reader_cancel(struct ps_direct_reader *peeker)
 {
-	peeker->given_up |= peeker->asked;
-	peeker->asked = false;
+	peeker->abandoned_request |= peeker->has_request;
+	peeker->has_request = false;
 }
 
 bool ps_direct_reader_is_still_reading(struct ps_direct_reader *peeker)
 {
-	if (peeker->given_up && !sem_trywait(&peeker->done))
-		peeker->given_up = false;
-	return peeker->given_up;
+	if (peeker->abandoned_request && !sem_trywait(&peeker->done))
+		peeker->abandoned_request = false;
+	return peeker->abandoned_request;
 }

@@ -13,8 +13,8 @@
 #include <semaphore.h>
 
 struct ps_direct_reader {
-	bool asked, quit;
-	bool given_up; /* the last request was dropped, and its read may go on */
+	bool has_request, must_quit;
+	bool abandoned_request; /* the last request was dropped, and its read may go on */
 	sem_t go, done;
 	struct ps_fetch_request fetch;
 	uint8_t *room; /* where the bytes go */

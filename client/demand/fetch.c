@@ -42,7 +42,7 @@ static enum ps_fetch_state state_of(struct ps_demand *d, unsigned which)
 /* Gives the granules of a request back to the lane. Caller holds d->lock. */
 static void return_granules(struct ps_demand *d, struct ps_fetching *f)
 {
-	for (unsigned i = 0; i < f->count; i++)
+	for (unsigned i = 0; i < f->granule_count; i++)
 		ps_granule_allow_request_again(d, f->generation, f->granule + i);
 	f->state = PS_FETCH_IDLE;
 }
@@ -116,7 +116,7 @@ static uint64_t second_request_at(const struct ps_demand *d, enum ps_lane lane,
 
 static bool is_any_missing(const struct ps_mapping *mapping, const struct ps_fetching *f)
 {
-	for (unsigned i = 0; i < f->count; i++)
+	for (unsigned i = 0; i < f->granule_count; i++)
 		if (mapping->states[f->granule + i] < PS_GRANULE_HERE)
 			return true;
 	return false;
@@ -137,7 +137,7 @@ static bool find_overdue_granules(struct ps_demand *d, enum ps_lane lane, uint64
 		f->has_second_request = true;
 		if (!mapping || !is_any_missing(mapping, f))
 			continue;
-		*next = (struct ps_want){ f->generation, f->granule, f->count };
+		*next = (struct ps_want){ f->generation, f->granule, f->granule_count };
 		return true;
 	}
 	return false;
@@ -184,7 +184,7 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;
 	f->granule = next.granule;
-	f->count = next.count;
+	f->granule_count = next.count;
 	memcpy(wanted->store_id, d->store_id, PS_ID_SIZE);
 	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
@@ -245,7 +245,7 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 	*usual += (now - f->asked_at) / USUAL_OF - *usual / USUAL_OF;
 	assert(f->state == PS_FETCH_ASKED);
 	f->bytes = fetched->bytes.data;
-	f->done_count = 0;
+	f->filled_count = 0;
 	set_state(d, which, PS_FETCH_FILLING);
 	if (ps_source_lane(which) != PS_FAULT_LANE)
 		d->ops->wake(d->pager, PS_FAULT_LANE);

@@ -79,7 +79,7 @@ void ps_fetch_connection_free(struct ps_fetch_connection *reach)
 static void use_next_address(struct ps_fetch_connection *reach)
 {
 	if (reach->way.count)
-		reach->at = (reach->at + 1) % reach->way.count;
+		reach->address_index = (reach->address_index + 1) % reach->way.count;
 }
 
 static void close_connection(struct ps_fetch_connection *reach)
@@ -92,14 +92,14 @@ static void close_connection(struct ps_fetch_connection *reach)
 void ps_fetch_connection_cancel(struct ps_fetch_connection *reach)
 {
 	/* No mirror has answered at this address. */
-	if (reach->fd >= 0 && !reach->greeted)
+	if (reach->fd >= 0 && !reach->is_greeted)
 		use_next_address(reach);
 	close_connection(reach);
-	reach->connected = reach->greeted = reach->asking = false;
+	reach->is_connected = reach->is_greeted = reach->is_asking = false;
 	reach->out_length = reach->out_done = 0;
-	reach->have = reach->used = 0;
-	reach->answered = reach->due = 0;
-	reach->id = 0;
+	reach->in_length = reach->used_memory = 0;
+	reach->arrived_message_count = reach->message_count = 0;
+	reach->last_request_id = 0;
 }
 
 void ps_fetch_connection_set_addresses(struct ps_fetch_connection *reach,
@@ -107,7 +107,7 @@ void ps_fetch_connection_set_addresses(struct ps_fetch_connection *reach,
 {
 	ps_fetch_connection_cancel(reach);
 	reach->has_addresses = way != NULL;
-	reach->at = 0;
+	reach->address_index = 0;
 	if (way)
 		reach->way = *way;
 }
@@ -143,19 +143,20 @@ static bool begin_connection(struct ps_fetch_connection *reach)
 	const struct ps_known_addresses *way = &reach->way;
 	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
 
-	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->at)
-	                    : ps_fetch_connect(way->to[reach->at], way->lengths[reach->at]);
+	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->address_index)
+	                    : ps_fetch_connect(way->to[reach->address_index],
+	                                       way->lengths[reach->address_index]);
 	if (reach->fd < 0)
 		use_next_address(reach);
 	return reach->fd >= 0;
 }
 
 /* Returns 1, 0 if the connection is not up yet, or -1 if it failed. */
-static int is_connected(struct ps_fetch_connection *reach)
+static int finish_connecting(struct ps_fetch_connection *reach)
 {
-	int error, rc = reach->connected ? 1 : ps_connect_result(reach->fd, &error);
+	int error, rc = reach->is_connected ? 1 : ps_connect_result(reach->fd, &error);
 
-	reach->connected = rc > 0;
+	reach->is_connected = rc > 0;
 	return rc;
 }
 
@@ -174,7 +175,7 @@ static bool add_request(struct ps_fetch_connection *reach, Perseas__Request *req
 {
 	uint32_t length;
 
-	request->id = ++reach->id;
+	request->id = ++reach->last_request_id;
 	length = (uint32_t)perseas__request__get_packed_size(request);
 	if (!append_bytes(reach, &length, sizeof(length)) ||
 	    length > PS_REACH_OUT - reach->out_length)
@@ -197,9 +198,10 @@ static bool add_status(struct ps_fetch_connection *reach, const struct ps_fetch_
 
 static uint32_t piece_at(const struct ps_fetch_connection *reach, uint32_t done)
 {
-	const uint32_t most = reach->length > PS_REACH_PIECE ? PS_REACH_BULK : PS_REACH_PIECE;
+	const uint32_t most = reach->requested_bytes > PS_REACH_PIECE ? PS_REACH_BULK
+	                                                              : PS_REACH_PIECE;
 
-	return reach->length - done < most ? reach->length - done : most;
+	return reach->requested_bytes - done < most ? reach->requested_bytes - done : most;
 }
 
 static bool add_read(struct ps_fetch_connection *reach, const struct ps_fetch_request *fetch,
@@ -240,22 +242,23 @@ bool ps_fetch_connection_ask(struct ps_fetch_connection *reach,
 	if (!reach->has_addresses || fetch->length > PS_REACH_BLOCK)
 		return false;
 	reach->out_length = reach->out_done = 0;
-	reach->used = 0;
-	reach->answered = reach->due = 0;
-	reach->length = fetch->length;
-	reach->to = ps_fetch_connection_answer_buffer(reach, fetch->length);
-	reach->done = 0;
+	reach->used_memory = 0;
+	reach->arrived_message_count = reach->message_count = 0;
+	reach->requested_bytes = fetch->length;
+	reach->answer_buffer = ps_fetch_connection_answer_buffer(reach, fetch->length);
+	reach->arrived_bytes = 0;
 	if (reach->fd < 0 &&
 	    (!begin_connection(reach) || !append_bytes(reach, &hello, sizeof(hello))))
 		return false;
 	/* The mirror answers in the order of these requests. */
-	reach->asking = true;
+	reach->is_asking = true;
 	if (!add_status(reach, fetch))
 		return false;
-	for (uint32_t done = 0; done < fetch->length; done += piece_at(reach, done), reach->due++)
+	for (uint32_t done = 0; done < fetch->length;
+	     done += piece_at(reach, done), reach->message_count++)
 		if (!add_read(reach, fetch, done))
 			return false;
-	reach->due += 2;
+	reach->message_count += 2;
 	return add_status(reach, fetch);
 }
 
@@ -265,15 +268,15 @@ bool ps_fetch_connection_ask(struct ps_fetch_connection *reach,
  * over. */
 static int receive_bytes(struct ps_fetch_connection *reach, size_t want)
 {
-	while (reach->have < want) {
-		const ssize_t n = recv(reach->fd, reach->in + reach->have, want - reach->have,
-		                       MSG_DONTWAIT);
+	while (reach->in_length < want) {
+		const ssize_t n = recv(reach->fd, reach->in + reach->in_length,
+		                       want - reach->in_length, MSG_DONTWAIT);
 
 		if (n < 0 && ps_would_block(errno))
 			return 0;
 		if (n <= 0)
 			return -1;
-		reach->have += (size_t)n;
+		reach->in_length += (size_t)n;
 	}
 	return 1;
 }
@@ -285,28 +288,29 @@ static int take_hello(struct ps_fetch_connection *reach)
 
 	if (got <= 0)
 		return got;
-	reach->have = 0;
+	reach->in_length = 0;
 	if (hello->magic != PS_CONTROL_MAGIC)
 		return -1;
-	reach->greeted = ps_version_agreed(ps_version_greeting(), hello->version) > 0;
-	return reach->greeted ? 1 : -1;
+	reach->is_greeted = ps_version_agreed(ps_version_greeting(), hello->version) > 0;
+	return reach->is_greeted ? 1 : -1;
 }
 
 static void *allocate_memory(void *data, size_t size)
 {
 	struct ps_fetch_connection *reach = data;
-	void *at = reach->memory + reach->used;
+	void *at = reach->memory + reach->used_memory;
 
 	/* Only the bytes of a piece are as long as this. */
-	if (reach->place && size >= PS_REACH_PIECE && size == piece_at(reach, reach->done)) {
+	if (reach->place && size >= PS_REACH_PIECE &&
+	    size == piece_at(reach, reach->arrived_bytes)) {
 		at = reach->place;
 		reach->place = NULL;
 		return at;
 	}
 	size = (size + 15) & ~(size_t)15;
-	if (size > MEMORY - reach->used)
+	if (size > MEMORY - reach->used_memory)
 		return NULL;
-	reach->used += size;
+	reach->used_memory += size;
 	return at;
 }
 
@@ -319,19 +323,20 @@ static void free_no_memory(void *data, void *memory)
 /* Returns true if the next message has a piece: it is neither the first status nor the last. */
 static bool is_piece_due(const struct ps_fetch_connection *reach)
 {
-	return reach->answered > 0 && reach->answered + 1 < reach->due;
+	return reach->arrived_message_count > 0 &&
+	       reach->arrived_message_count + 1 < reach->message_count;
 }
 
 /* Puts the bytes of a piece into their place. Returns 1, or -1 if their length is wrong. */
 static int take_piece(struct ps_fetch_connection *reach, const ProtobufCBinaryData *bytes)
 {
-	const uint32_t piece = piece_at(reach, reach->done);
+	const uint32_t piece = piece_at(reach, reach->arrived_bytes);
 
 	if (bytes->len != piece)
 		return -1;
-	if (bytes->data != reach->to + reach->done)
-		memmove(reach->to + reach->done, bytes->data, piece);
-	reach->done += piece;
+	if (bytes->data != reach->answer_buffer + reach->arrived_bytes)
+		memmove(reach->answer_buffer + reach->arrived_bytes, bytes->data, piece);
+	reach->arrived_bytes += piece;
 	return 1;
 }
 
@@ -339,7 +344,8 @@ static int take_piece(struct ps_fetch_connection *reach, const ProtobufCBinaryDa
  * reply. */
 static int take_reply(struct ps_fetch_connection *reach, Perseas__Reply *reply)
 {
-	const uint64_t due = reach->id - (reach->due - 1) + reach->answered;
+	const uint64_t due = reach->last_request_id - (reach->message_count - 1) +
+	                     reach->arrived_message_count;
 	const bool is_piece = is_piece_due(reach);
 
 	if (reply->id != due || reply->status != PERSEAS__STATUS__STATUS_OK)
@@ -350,14 +356,14 @@ static int take_reply(struct ps_fetch_connection *reach, Perseas__Reply *reply)
 		return -1;
 	if (is_piece)
 		return take_piece(reach, &reply->read->bytes);
-	*(reach->answered == 0 ? &reach->before : &reach->after) = reply;
+	*(reach->arrived_message_count == 0 ? &reach->before : &reach->after) = reply;
 	return 1;
 }
 
 static int take_message(struct ps_fetch_connection *reach)
 {
 	ProtobufCAllocator memory = { allocate_memory, free_no_memory, reach };
-	const size_t used = reach->used;
+	const size_t used = reach->used_memory;
 	const bool is_piece = is_piece_due(reach);
 	Perseas__Reply *reply;
 	uint32_t length;
@@ -372,47 +378,47 @@ static int take_message(struct ps_fetch_connection *reach)
 	rc = receive_bytes(reach, sizeof(length) + length);
 	if (rc <= 0)
 		return rc;
-	reach->have = 0;
-	reach->place = is_piece ? reach->to + reach->done : NULL;
+	reach->in_length = 0;
+	reach->place = is_piece ? reach->answer_buffer + reach->arrived_bytes : NULL;
 	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
 	rc = reply ? take_reply(reach, reply) : -1;
 	/* Only the two statuses are used later. */
 	if (rc == 0 || is_piece)
-		reach->used = used;
-	reach->answered += rc > 0;
+		reach->used_memory = used;
+	reach->arrived_message_count += rc > 0;
 	return rc < 0 ? rc : 1;
 }
 
 int ps_fetch_connection_poll(struct ps_fetch_connection *reach, struct ps_fetch_answer *fetched)
 {
-	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
+	int rc = reach->fd >= 0 ? finish_connecting(reach) : -1;
 
 	if (rc > 0 && !send_requests(reach))
 		rc = -1;
-	if (rc > 0 && !reach->greeted)
+	if (rc > 0 && !reach->is_greeted)
 		rc = take_hello(reach);
-	while (rc > 0 && reach->answered < reach->due)
+	while (rc > 0 && reach->arrived_message_count < reach->message_count)
 		rc = take_message(reach);
 	if (rc <= 0)
 		return rc;
-	reach->asking = false;
+	reach->is_asking = false;
 	fetched->seen = NULL;
 	fetched->before = reach->before->store->status;
-	fetched->bytes = (ProtobufCBinaryData){ reach->length, reach->to };
+	fetched->bytes = (ProtobufCBinaryData){ reach->requested_bytes, reach->answer_buffer };
 	fetched->after = reach->after->store->status;
 	return 1;
 }
 
 uint64_t ps_fetch_connection_received_bytes(const struct ps_fetch_connection *reach)
 {
-	return (uint64_t)reach->done + reach->have;
+	return (uint64_t)reach->arrived_bytes + reach->in_length;
 }
 
 bool ps_fetch_connection_fill_pollfd(const struct ps_fetch_connection *reach, struct pollfd *fd)
 {
-	const bool sends = !reach->connected || reach->out_done < reach->out_length;
+	const bool sends = !reach->is_connected || reach->out_done < reach->out_length;
 
 	*fd = (struct pollfd){ reach->fd, (short)(sends ? POLLIN | POLLOUT : POLLIN), 0 };
 	/* The end of an idle connection shows at the next request. */
-	return reach->asking && reach->fd >= 0;
+	return reach->is_asking && reach->fd >= 0;
 }

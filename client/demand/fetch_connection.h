@@ -24,24 +24,24 @@ struct ps_fetch_connection {
 	struct ps_tunnel *tunnel; /* carries connections over tcp; NULL: they are plain text */
 	bool has_addresses;       /* `way` is set */
 	struct ps_known_addresses way;
-	unsigned at; /* the address in `way` that is used, or tried next */
-	int fd;      /* -1: not connected */
-	bool connected, greeted;
-	bool asking; /* an answer is due, and not complete */
-	uint64_t id; /* of the last request on this connection */
+	unsigned address_index; /* index in `way` of the address that is used, or tried next */
+	int fd;                 /* -1: not connected */
+	bool is_connected, is_greeted;
+	bool is_asking;           /* an answer is due, and not complete */
+	uint64_t last_request_id; /* id of the last request on this connection */
 	uint8_t out[PS_REACH_OUT];
 	size_t out_length, out_done;
-	uint8_t *in;     /* the greeting, or a message after its length */
-	uint8_t *memory; /* for unpacked messages */
-	size_t have, used;
-	uint8_t *room, *block; /* the block lies in the room, aligned to its size */
-	uint8_t *single;       /* used instead of the block for a single piece */
-	uint8_t *to;           /* the one of the two that the request uses */
-	uint8_t *place;        /* where the next piece is unpacked; or NULL */
-	uint32_t length;       /* of the request, in bytes */
-	uint32_t done;         /* bytes that have arrived */
-	unsigned due;          /* messages of the answer */
-	unsigned answered;
+	uint8_t *in;                    /* the greeting, or a message after its length */
+	uint8_t *memory;                /* for unpacked messages */
+	size_t in_length, used_memory;  /* bytes in `in`, and bytes used of `memory` */
+	uint8_t *room, *block;          /* the block lies in the room, aligned to its size */
+	uint8_t *single;                /* used instead of the block for a single piece */
+	uint8_t *answer_buffer;         /* the block or `single`, whichever the request uses */
+	uint8_t *place;                 /* where the next piece is unpacked; or NULL */
+	uint32_t requested_bytes;       /* bytes of the request */
+	uint32_t arrived_bytes;         /* bytes of the pieces that have arrived */
+	unsigned message_count;         /* messages of the answer */
+	unsigned arrived_message_count; /* messages of the answer that have arrived */
 	Perseas__Reply *before, *after;
 };
 

@@ -23,7 +23,7 @@ bool ps_granules_can_be_moved(const struct ps_demand *d, const struct ps_mapping
 {
 	return d->ops->can_move &&
 	       d->ops->can_move(d->pager, mapping->base + want->granule * d->ops->granule,
-	                        ps_granules_length(d, mapping, want), mapping->watched);
+	                        ps_granules_length(d, mapping, want), mapping->tracks_stores);
 }
 
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
@@ -34,7 +34,7 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
 	const uint64_t at = part->granule * d->ops->granule + here;
 	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
-	const bool watched = mapping->watched;
+	const bool watched = mapping->tracks_stores;
 	uint32_t came;
 	bool whole;
 
@@ -66,11 +66,11 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mapping,
                        const struct ps_fetching *f)
 {
-	const struct ps_want run = { f->generation, f->granule, f->count };
+	const struct ps_want run = { f->generation, f->granule, f->granule_count };
 
-	if (f->done_count || f->count < d->ops->run)
+	if (f->filled_count || f->granule_count < d->ops->run)
 		return false;
-	for (unsigned i = 0; i < f->count; i++)
+	for (unsigned i = 0; i < f->granule_count; i++)
 		if (mapping->states[f->granule + i] >= PS_GRANULE_HERE ||
 		    ps_granule_present_bytes(d, mapping, f->granule + i))
 			return false;
@@ -85,13 +85,13 @@ static bool find_next_part(struct ps_demand *d, struct ps_fetching *f, struct ps
 
 	if (!mapping || d->is_fenced)
 		return false;
-	while (f->done_count < f->count &&
-	       mapping->states[f->granule + f->done_count] >= PS_GRANULE_HERE)
-		f->done_count++;
-	*part = (struct ps_want){ f->generation, f->granule + f->done_count, 1 };
+	while (f->filled_count < f->granule_count &&
+	       mapping->states[f->granule + f->filled_count] >= PS_GRANULE_HERE)
+		f->filled_count++;
+	*part = (struct ps_want){ f->generation, f->granule + f->filled_count, 1 };
 	if (is_movable(d, mapping, f))
-		part->count = f->count;
-	return f->done_count < f->count;
+		part->count = f->granule_count;
+	return f->filled_count < f->granule_count;
 }
 
 static void finish_answer(struct ps_demand *d, unsigned which, enum ps_fetch_state state)
@@ -115,15 +115,15 @@ static void fill_next_part(struct ps_demand *d, unsigned which)
 		return;
 	}
 	d->fetched_bytes += ps_granules_fill(d, &part,
-	                                     f->bytes + (uint64_t)f->done_count * d->ops->granule,
+	                                     f->bytes + (uint64_t)f->filled_count * d->ops->granule,
 	                                     &all);
 	if (!all) {
 		finish_answer(d, which, PS_FETCH_POOR);
 		return;
 	}
-	f->done_count += part.count;
+	f->filled_count += part.count;
 	d->starved_at = 0;
-	if (f->done_count == f->count)
+	if (f->filled_count == f->granule_count)
 		finish_answer(d, which, PS_FETCH_FILLED);
 }
 

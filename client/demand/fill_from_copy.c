@@ -42,10 +42,10 @@ static bool find_copied_and_wanted(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 		const void *at = NULL;
 
-		if (mapping->cover_state > 0 && mapping->may_have_copied_wanted)
+		if (mapping->cover_state > 0 && mapping->may_have_wanted_in_copy)
 			at = find_state(mapping, 0, PS_GRANULE_COPIED_WANTED);
 		if (mapping->cover_state > 0)
-			mapping->may_have_copied_wanted = at != NULL;
+			mapping->may_have_wanted_in_copy = at != NULL;
 		if (!at)
 			continue;
 		*next = (struct ps_want){ mapping->generation, granule_number(mapping, at), 1 };

@@ -73,7 +73,7 @@ void ps_granule_note_wanted(struct ps_demand *d, struct ps_mapping *mapping, uin
 {
 	if (mapping->states[granule] == PS_GRANULE_COPIED) {
 		mapping->states[granule] = PS_GRANULE_COPIED_WANTED;
-		mapping->may_have_copied_wanted = true;
+		mapping->may_have_wanted_in_copy = true;
 	}
 	if (mapping->states[granule] != PS_GRANULE_MISSING &&
 	    mapping->states[granule] != PS_GRANULE_PREFETCH &&
@@ -179,7 +179,7 @@ bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *n
 
 /* Returns true if the bulk lane must ask for the granule. It also asks for what the fault lane has
  * asked for, because that lane may have lost its connections. */
-static bool is_due(const struct ps_mapping *mapping, uint64_t granule)
+static bool is_due_for_bulk_lane(const struct ps_mapping *mapping, uint64_t granule)
 {
 	return mapping->states[granule] < PS_GRANULE_COMING;
 }
@@ -204,9 +204,9 @@ static bool mark_run_coming(const struct ps_demand *d, struct ps_mapping *mappin
 	const unsigned run = bulk_run_length(d);
 	uint64_t first = granule, end = granule + 1;
 
-	while (first % run && is_due(mapping, first - 1))
+	while (first % run && is_due_for_bulk_lane(mapping, first - 1))
 		first--;
-	while (end % run && end < mapping->count && is_due(mapping, end))
+	while (end % run && end < mapping->count && is_due_for_bulk_lane(mapping, end))
 		end++;
 	for (uint64_t g = first; g < end; g++)
 		if (mapping->states[g] < PS_GRANULE_WANTED)
@@ -237,7 +237,7 @@ static bool find_missing(struct ps_demand *d, struct ps_want *next)
 
 		for (; mapping->cover_state > 0 && mapping->next_bulk < mapping->count;
 		     mapping->next_bulk++)
-			if (is_due(mapping, mapping->next_bulk))
+			if (is_due_for_bulk_lane(mapping, mapping->next_bulk))
 				return mark_run_coming(d, mapping, mapping->next_bulk, next);
 	}
 	return false;

@@ -72,7 +72,7 @@ static void cover_mappings(struct ps_demand *d)
 		if (mapping->cover_state)
 			continue;
 		mapping->cover_state = d->ops->cover(d->pager, mapping->base, mapping->size,
-		                                     mapping->watched)
+		                                     mapping->tracks_stores)
 		                               ? -1
 		                               : 1;
 		d->env->ops->broadcast(d->env, &d->changed);

@@ -34,7 +34,7 @@ static struct ps_mapping *find_next_large_page(struct ps_demand *d, uint64_t *pl
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		*place = next_large_page_address(mapping);
-		if (*place && !mapping->watched)
+		if (*place && !mapping->tracks_stores)
 			return mapping;
 	}
 	return NULL;

@@ -525,14 +525,14 @@ static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_fet
 
 static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
-	if (pager->peekers[which].asked)
+	if (pager->peekers[which].has_request)
 		return ps_direct_reader_poll(&pager->peekers[which], fetched);
 	return ps_fetch_connection_poll(&pager->reaches[which], fetched);
 }
 
 static uint64_t uffd_received_bytes(struct ps_pager *pager, unsigned which)
 {
-	return pager->peekers[which].asked
+	return pager->peekers[which].has_request
 	               ? 0
 	               : ps_fetch_connection_received_bytes(&pager->reaches[which]);
 }

@@ -98,7 +98,7 @@ static int remove_later_changes(struct ps_warm_copy *warm, struct block *block)
 	return NOWHERE;
 }
 
-static int prove_by_mirror(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
+static int prove_copy_by_mirror(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 {
 	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm_copy->point.position };
 	int rc = NOWHERE;
@@ -147,7 +147,7 @@ static bool prove_copy(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->is_active && m->state == PERSEAS_MIRROR_LIVE)
-			rc = prove_by_mirror(p, m, &read);
+			rc = prove_copy_by_mirror(p, m, &read);
 	}
 	return rc == 0;
 }

@@ -136,7 +136,7 @@ static bool is_name_taken(const struct perseas_heap *heap, unsigned index, char 
 	return ps_segment_by_name(heap->p, name) != NULL;
 }
 
-/* Argument of the callbacks of ps_map_publish_new_segments. */
+/* Argument of the callbacks of ps_map_create_and_publish_segments. */
 struct extent_creation {
 	struct perseas_heap *heap;
 	struct ps_extent *extent; /* NULL once the heap has the extent */
@@ -189,7 +189,7 @@ static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunk
 	new_segments.segments[0].size = chunks * PS_CHUNK;
 	format_segment_name(new_segments.segments[1].name, heap->name, "meta", index);
 	new_segments.segments[1].size = ps_heap_meta_size(chunks);
-	rc = ps_map_publish_new_segments(heap->p, &new_segments);
+	rc = ps_map_create_and_publish_segments(heap->p, &new_segments);
 	ps_extent_free(creation.extent);
 	return rc;
 }
@@ -292,11 +292,11 @@ static const char *roots_fault(const struct ps_heap_root *roots)
 static int map_segments(const struct perseas_heap *heap, const char *meta, const char *data,
                         void **at, void **objects)
 {
-	int rc = ps_map_and_pin(heap->p, meta, heap->may_move, at);
+	int rc = ps_map_for_heap(heap->p, meta, heap->may_move, at);
 
 	if (rc)
 		return rc == PERSEAS_ENOSEGMENT ? 1 : rc;
-	rc = ps_map_and_pin(heap->p, data, heap->may_move, objects);
+	rc = ps_map_for_heap(heap->p, data, heap->may_move, objects);
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);

@@ -28,7 +28,7 @@ const struct ps_states ps_attempt_steps = { steps, sizeof(steps) / sizeof(steps[
 
 /* Returns true if the attempt has not changed any mirror yet: it has no data path, claim or adopted
  * image. */
-static bool has_changed_no_mirror(const struct ps_probe_sets *n)
+static bool attempt_changed_no_mirror(const struct ps_probe_sets *n)
 {
 	return !n->linked_set && !n->claimed_set && !n->adopted_set && !n->broken_session_set;
 }
@@ -118,9 +118,9 @@ bool ps_attempt_fits_step(const struct perseas *p)
 		return !p->has_keeper || p->is_renewing;
 	case PS_ATTEMPT_PROBED:
 	case PS_ATTEMPT_CREATED:
-		return has_changed_no_mirror(&n);
+		return attempt_changed_no_mirror(&n);
 	case PS_ATTEMPT_JUDGED:
-		return has_changed_no_mirror(&n) && has_rosters(p) && is_above_promises(p);
+		return attempt_changed_no_mirror(&n) && has_rosters(p) && is_above_promises(p);
 	case PS_ATTEMPT_CLAIMED:
 		return has_claimed_epoch(p) && n.claimed_set == n.linked_set && !n.adopted_set;
 	case PS_ATTEMPT_CHOSEN:

@@ -24,8 +24,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COPY_PATIENCE ps_ms(10000) /* how long copying to the new mirror may fail */
-#define ANSWER_GRACE ps_ms(100)    /* how long to wait for more answers than suffice */
+#define COPY_GRACE ps_ms(10000) /* how long copying to the new mirror may fail */
+#define ANSWER_GRACE ps_ms(100) /* how long to wait for more answers than suffice */
 
 static const struct ps_state_row stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
@@ -50,7 +50,7 @@ static bool is_roster_of_change(const struct ps_change *c, const Perseas__Roster
 	       (!c->leaving || !ps_roster_member(roster, c->leaving->image_id));
 }
 
-bool ps_change_fits_stage(const struct perseas *p)
+bool ps_change_matches_rosters(const struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const bool joint = p->next_roster != NULL;
@@ -83,7 +83,7 @@ static void move_change(struct perseas *p, enum ps_change_stage to, const char *
 	ps_assert_admin(p);
 	c->stage = ps_states_move(p->env, &ps_change_stages, c->stage, to, "change of the roster");
 	ps_text_format(c->text, sizeof(c->text), "%s", text);
-	assert(ps_change_fits_stage(p));
+	assert(ps_change_matches_rosters(p));
 }
 
 /* Moves a mirror to REMOVED, under the lock: commits may be posting to it. */
@@ -185,7 +185,7 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	                     ps_mirrors_live(p) | (c->joining ? ps_mirror_bit(p, c->joining) : 0));
 	if (rc)
 		return rc;
-	c->copy_deadline = ps_now(p) + COPY_PATIENCE;
+	c->copy_start_deadline = ps_now(p) + COPY_GRACE;
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_COPYING,
 	            c->joining ? "connecting to the new mirror" : "asking the mirrors");
@@ -253,7 +253,7 @@ static void step_asking(struct perseas *p)
 	live = ps_mirrors_live(p) & answered;
 	pthread_mutex_unlock(&p->lock);
 	if (!copied) {
-		c->copy_deadline = ps_now(p) + COPY_PATIENCE;
+		c->copy_start_deadline = ps_now(p) + COPY_GRACE;
 		ps_question_forget(&c->question);
 	} else if (is_answered(p, !ps_change_plan_admit(p, answered, live, text, sizeof(text))) &&
 	           !admit_or_finish(p, answered, live)) {
@@ -269,7 +269,7 @@ static void handle_copy_trouble(struct perseas *p, bool down, const char *text, 
 	const bool tried = c->joining->retry.delay_ns > 0 && !ps_session_under_way(c->joining);
 
 	/* No daemon answers at the new address, or it refuses: waiting would not help. */
-	if (now >= c->copy_deadline || (down && tried && !c->was_copied_to))
+	if (now >= c->copy_start_deadline || (down && tried && !c->was_copied_to))
 		finish_change(p, PERSEAS_EUNREACHABLE, text);
 	else if (tried)
 		ps_text_format(c->text, sizeof(c->text),
@@ -332,18 +332,18 @@ static void step_copying(struct perseas *p, uint64_t now)
 		ask_mirrors_before_change(p);
 	} else if (state == PERSEAS_MIRROR_RESYNCING) {
 		c->was_copied_to = true;
-		c->copy_deadline = now + COPY_PATIENCE;
+		c->copy_start_deadline = now + COPY_GRACE;
 		snprintf(c->text, sizeof(c->text), "copied %llu of %llu bytes to the new mirror",
 		         (unsigned long long)copy.done, (unsigned long long)copy.total);
 	} else if (p->upkeep.resync.target && p->upkeep.resync.target != c->joining) {
-		c->copy_deadline = now + COPY_PATIENCE;
+		c->copy_start_deadline = now + COPY_GRACE;
 		snprintf(c->text, sizeof(c->text), "waiting for the copy to another mirror");
 	} else if (!p->upkeep.resync.target) {
 		/* After a broken copy the keeper pauses before it copies again. */
 		if (c->was_copied_to && ps_broken_copy_pause_end(c->joining) > now)
-			c->copy_deadline = ps_broken_copy_pause_end(c->joining) + COPY_PATIENCE;
+			c->copy_start_deadline = ps_broken_copy_pause_end(c->joining) + COPY_GRACE;
 		if (c->joining->session.is_in_line)
-			c->copy_deadline = now + COPY_PATIENCE;
+			c->copy_start_deadline = now + COPY_GRACE;
 		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }
@@ -593,7 +593,7 @@ uint64_t ps_change_due_at(const struct perseas *p, uint64_t now)
 
 	/* Allocating memory for the copy may take longer. Its end wakes the keeper. */
 	if (c->stage == PS_CHANGE_COPYING)
-		return now < c->copy_deadline ? c->copy_deadline : PS_NEVER;
+		return now < c->copy_start_deadline ? c->copy_start_deadline : PS_NEVER;
 	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)
 		return now < c->grace_until ? c->grace_until : c->question.deadline;
 	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_roster_tell_due_at(p);

@@ -27,7 +27,7 @@
 extern const struct ps_states ps_change_stages;
 
 /* Returns true if the handle's rosters are those that the stage of its change allows. */
-bool ps_change_fits_stage(const struct perseas *p);
+bool ps_change_matches_rosters(const struct perseas *p);
 
 /* Begins a change if none is in progress. `id` is the id of the order, or NULL. Returns 0, or an
  * error code whose sentence is in p->upkeep.change.text. */

@@ -54,7 +54,8 @@ bool ps_newest_record_ask(struct perseas *p)
 	offset = PS_RING_OFFSET + p->commit.last_position % p->log_size;
 	length = newest_record_length(p);
 	pthread_mutex_unlock(&p->lock);
-	if (length && ps_resync_ask_bytes(p, PS_REGION_LOG, offset, length, r->begun_seq))
+	if (length &&
+	    ps_resync_read_from_other_mirror(p, PS_REGION_LOG, offset, length, r->begun_seq))
 		return true;
 	end_newest_record_search(p);
 	return false;

@@ -261,7 +261,7 @@ static void give_claims_up(struct perseas *p)
 			                        "its claim is being renewed");
 	}
 	pthread_mutex_unlock(&p->lock);
-	ps_demand_pause(p);
+	ps_demand_suspend(p);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
@@ -352,7 +352,7 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 	return would_open_succeed(p, ps_judge_images(p, claimed)) ? 0 : PS_AGAIN;
 }
 
-static int confirm_counted_claims(struct perseas *p)
+static int recheck_counted_claims(struct perseas *p)
 {
 	return ps_claims_find_lost(p, ps_probe_sets(p).counted_set) ? PS_AGAIN : 0;
 }
@@ -369,7 +369,7 @@ static int adopt_own_memory(struct perseas *p, const struct ps_image_position *c
 }
 
 static const struct ps_attempt_actions renewal_way = { judge_voters, claim_voters,
-	                                               choose_own_memory, confirm_counted_claims,
+	                                               choose_own_memory, recheck_counted_claims,
 	                                               adopt_own_memory };
 
 /* --- the result --- */
@@ -444,8 +444,8 @@ static void mark_owner_superseded(struct perseas *p)
 		ps_reverted_end_sessions(p);
 }
 
-void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
-                                 const struct ps_image_position *at)
+void ps_renew_fence_reverted_handle(struct perseas *p, const struct ps_mirror *m,
+                                    const struct ps_image_position *at)
 {
 	ps_assert_admin(p);
 	if (p->is_superseded) {

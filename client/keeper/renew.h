@@ -25,8 +25,8 @@ bool ps_renew_step(struct perseas *p, uint64_t now);
 /* Fences the handle for good, and ends all its sessions, because mirror `m` holds an image at `at`
  * that shows that this owner was reverted (reverted_owner.h). The mirrors would still take what
  * this owner sends. */
-void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
-                                 const struct ps_image_position *at);
+void ps_renew_fence_reverted_handle(struct perseas *p, const struct ps_mirror *m,
+                                    const struct ps_image_position *at);
 
 /* Returns when the next try to renew the claims is due, or PS_NEVER if no renewal is needed. */
 uint64_t ps_renew_due_at(const struct perseas *p);

@@ -179,11 +179,11 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	const uint64_t rate = p->options.resync_rate;
-	const uint32_t set = comparable_mirrors(p, &r->seq);
+	const uint32_t set = comparable_mirrors(p, &r->common_seq);
 	uint8_t key[PS_DIGEST_KEY];
 	bool computed;
 
-	if (end_repair_without_w(p, set) || r->seq < segment->born)
+	if (end_repair_without_w(p, set) || r->common_seq < segment->born)
 		return;
 	r->piece_bytes = length;
 	r->next_piece_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
@@ -229,7 +229,7 @@ static uint64_t settled_length(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	while (at < r->piece_bytes &&
 	       ps_change_map_last_seq(p, r->segment_id, (r->offset + at) >> PS_CHANGE_SHIFT) <=
-	               r->seq)
+	               r->common_seq)
 		at += PS_GRANULE;
 	pthread_mutex_unlock(&p->lock);
 	return at < r->piece_bytes ? at : r->piece_bytes;
@@ -302,7 +302,7 @@ static void judge_piece(struct perseas *p)
 	move_to_next_piece(r, settled);
 }
 
-static void step_comparing(struct perseas *p)
+static void step_comparing_mirrors(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 
@@ -354,7 +354,7 @@ static struct ps_mirror *next_wrong_mirror(struct perseas *p)
 	return NULL;
 }
 
-static void step_sending(struct perseas *p)
+static void step_sending_repairs(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	struct ps_mirror *m = r->target;
@@ -412,9 +412,9 @@ void ps_repair_step(struct perseas *p)
 {
 	ps_assert_admin(p);
 	if (p->upkeep.repair.state == PS_REPAIR_COMPARING)
-		step_comparing(p);
+		step_comparing_mirrors(p);
 	if (p->upkeep.repair.state == PS_REPAIR_SENDING)
-		step_sending(p);
+		step_sending_repairs(p);
 }
 
 uint64_t ps_repair_due_at(const struct perseas *p, uint64_t now)

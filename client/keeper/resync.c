@@ -134,7 +134,7 @@ static const char *describe_copy(const struct ps_resync *r, char *text, size_t s
 
 	const char *whole = r->whole_reason ? r->whole_reason->text : NULL;
 
-	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->why,
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->copy_reason,
 	               whole ? ", and " : "", whole ? whole : "");
 	return text;
 }
@@ -148,13 +148,13 @@ void ps_resync_begin_copying(struct perseas *p)
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
 	char why[256];
 
-	assert(claim || r->has_new_id);
+	assert(claim || r->gets_new_image_id);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	r->begun_seq = p->commit.seq;
-	if (!r->has_new_id && slot)
+	if (!r->gets_new_image_id && slot)
 		ps_mirror_forget_unarrived_slots(p, m, slot->epoch);
-	r->image_already_counted = !r->has_new_id && was_adopted(p, m, claim);
+	r->image_already_counted = !r->gets_new_image_id && was_adopted(p, m, claim);
 	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable_seq(p);
 	ps_mirror_note_position(m, r->is_in_place && slot ? slot->index : 0, p->commit.seq);
@@ -276,8 +276,8 @@ static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 
 /* --- reading from other mirrors --- */
 
-bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,
-                         uint64_t seq)
+bool ps_resync_read_from_other_mirror(struct perseas *p, uint32_t region, uint64_t offset,
+                                      uint64_t length, uint64_t seq)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(read, READ, &read);
@@ -312,8 +312,8 @@ static void ask_for_chunk(struct perseas *p, const struct ps_segment *segment)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	r->last_unmap_seq = segment->last_unmap_seq;
-	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
-	                         chunk_length(p, segment), segment->last_unmap_seq))
+	if (!ps_resync_read_from_other_mirror(p, PS_REGION_SEGMENT + segment->id, r->offset,
+	                                      chunk_length(p, segment), segment->last_unmap_seq))
 		ps_resync_break_link(p,
 		                     "no other mirror could be read for what is not mapped here");
 }

@@ -54,7 +54,7 @@ void ps_resync_begin_comparing(struct perseas *p)
 	char why[256];
 
 	p->env->ops->random(p->env, r->digest_key, sizeof(r->digest_key));
-	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->why);
+	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->copy_reason);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	ps_mirror_move_to_state(p, r->target, PERSEAS_MIRROR_STALE, why);
@@ -166,7 +166,7 @@ static int end_comparing(struct ps_resync *r)
 }
 
 /* Has everything be due, because the mirror gave no digests. Returns 1, or an error code. */
-static int make_everything_due(struct perseas *p, struct ps_error *error)
+static int mark_all_bytes_due(struct perseas *p, struct ps_error *error)
 {
 	static const struct ps_whole_reason refused = { "refused", "it refused to give digests" };
 	struct ps_resync *r = &p->upkeep.resync;
@@ -196,7 +196,7 @@ int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 	if (rc == 0 || rc == PERSEAS_EUNREACHABLE)
 		return rc;
 	if (rc < 0)
-		return make_everything_due(p, error);
+		return mark_all_bytes_due(p, error);
 	/* The segment may have been unmapped since its digests were computed, and is the same. */
 	segment = ps_segment_by_id(p, r->segment_id);
 	rc = compare_digests(p, segment, &reply->digest->digests, error);

@@ -21,8 +21,8 @@
  * the mirror's id. */
 static bool needs_confirmation(const struct perseas *p)
 {
-	return !p->upkeep.resync.image_already_counted && !p->upkeep.resync.is_claim_confirmed &&
-	       ps_resync_is_settled_member(p);
+	return !p->upkeep.resync.image_already_counted &&
+	       !p->upkeep.resync.others_confirmed_claim && ps_resync_is_settled_member(p);
 }
 
 /* Asks the mirror to count the image: all chunks are there, so it is a prefix of the history up to
@@ -69,7 +69,7 @@ bool ps_resync_step_confirming(struct perseas *p)
 
 	ps_pending_take_all_answers(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
-		r->is_claim_confirmed = true;
+		r->others_confirmed_claim = true;
 		return ask_finish(p);
 	}
 	if (!ps_question_is_over(p, &r->question))

@@ -61,8 +61,8 @@ bool ps_digest_committed(struct perseas *p, const struct ps_segment *segment, ui
 
 /* Reads `length` bytes of a region from the next whole mirror that holds transaction `seq` and was
  * not asked yet, and moves the copy to READING. Returns false if no such mirror is left. */
-bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,
-                         uint64_t seq);
+bool ps_resync_read_from_other_mirror(struct perseas *p, uint32_t region, uint64_t offset,
+                                      uint64_t length, uint64_t seq);
 
 /* Frees r->reply, and sets it to NULL. */
 void ps_resync_forget_reply(struct ps_resync *r);

@@ -80,8 +80,8 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = claim_of(r->target);
 
-	r->whole_reason = r->has_new_id ? reason_anew(r->target)
-	                                : reason_beside(p, r->target, claim);
+	r->whole_reason = r->gets_new_image_id ? reason_anew(r->target)
+	                                       : reason_beside(p, r->target, claim);
 	r->is_in_place = !r->whole_reason;
 	r->due_base = r->is_in_place ? ps_due_choose_base(p, r->target, claim) : PS_DUE_ALL;
 	if (r->is_in_place && r->due_base == PS_DUE_ALL) {
@@ -89,7 +89,7 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 		r->due_base = r->whole_reason ? PS_DUE_ALL : PS_DUE_DIFFERENT;
 	}
 	if (ps_due_make_set(p, r->target, r->due_base, claim,
-	                    r->is_in_place ? claim->header->image_id.data : r->image_id))
+	                    r->is_in_place ? claim->header->image_id.data : r->new_image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return 0;
@@ -189,7 +189,7 @@ static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!is_in_any_roster(p)) {
-		ps_roster_set_image_id(p, r->target, r->image_id);
+		ps_roster_set_image_id(p, r->target, r->new_image_id);
 		return begin_making(p, error);
 	}
 	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
@@ -197,13 +197,13 @@ static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 	return 1;
 }
 
-static void ask_to_record(struct perseas *p, uint32_t on)
+static void ask_to_record_rosters(struct perseas *p, uint32_t mirrors)
 {
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
 
 	ps_roster_make_request(p, &ask, &request);
-	ps_question_ask(p, &p->upkeep.resync.question, on, &request);
+	ps_question_ask(p, &p->upkeep.resync.question, mirrors, &request);
 }
 
 /* Returns PERSEAS_EQUORUM, because too few mirrors confirmed this owner's claim. */
@@ -225,7 +225,7 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 
 /* Takes the other mirrors' answers, whether this owner's claim stands. The mirror lost its promises
  * with its memory, so the others must confirm the claim (I9). */
-static int step_asking(struct perseas *p, struct ps_error *error)
+static int step_asking_confirmations(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	uint32_t granted;
@@ -236,13 +236,13 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		/* The change is told to the mirrors again, with the new id, before this mirror
 		 * counts. */
 		ps_question_forget(&r->question);
-		ps_roster_set_image_id(p, r->target, r->image_id);
+		ps_roster_set_image_id(p, r->target, r->new_image_id);
 		return begin_making(p, error);
 	}
 	granted = r->question.granting_mirrors;
 	r->ask_last_mirrors = granted & ps_roster_unrecorded_mirrors(p);
-	ps_roster_set_image_id(p, r->target, r->image_id);
-	ask_to_record(p, granted & ~r->ask_last_mirrors);
+	ps_roster_set_image_id(p, r->target, r->new_image_id);
+	ask_to_record_rosters(p, granted & ~r->ask_last_mirrors);
 	ps_resync_move(p, PS_RESYNC_RECORDING);
 	return 1;
 }
@@ -268,11 +268,11 @@ static bool ask_loaded_mirrors(struct perseas *p)
 		return false;
 	r->recorded_mirrors = find_recorders(p);
 	r->ask_last_mirrors = 0;
-	ask_to_record(p, last);
+	ask_to_record_rosters(p, last);
 	return true;
 }
 
-static int step_recording(struct perseas *p, struct ps_error *error)
+static int step_recording_image_id(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
@@ -305,7 +305,7 @@ int ps_resync_take_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
 	return rc ? rc : 1;
 }
 
-static int step_making(struct perseas *p, struct ps_error *error)
+static int step_making_image(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->target;
@@ -358,7 +358,7 @@ static int step_adding_segments(struct perseas *p, struct ps_error *error)
 
 /* Compares the image, which must still be one that may be overwritten when all is compared: the
  * other mirrors may have gone meanwhile (I8). */
-static int step_comparing(struct perseas *p, struct ps_error *error)
+static int step_comparing_digests(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	int rc = check_publish_generation(p, error);
@@ -385,13 +385,13 @@ static int step_preparation(struct perseas *p, struct ps_error *error)
 {
 	switch (p->upkeep.resync.state) {
 	case PS_RESYNC_ASKING:
-		return step_asking(p, error);
+		return step_asking_confirmations(p, error);
 	case PS_RESYNC_RECORDING:
-		return step_recording(p, error);
+		return step_recording_image_id(p, error);
 	case PS_RESYNC_COMPARING:
-		return step_comparing(p, error);
+		return step_comparing_digests(p, error);
 	case PS_RESYNC_MAKING_ROOM:
-		return step_making(p, error);
+		return step_making_image(p, error);
 	case PS_RESYNC_ATTACHING:
 		return step_attaching(p, error);
 	case PS_RESYNC_ADDING:
@@ -428,12 +428,12 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool with_new_id, co
 		                    "live to let it count after a copy: start them");
 	pthread_mutex_lock(&p->lock);
 	r->target = m;
-	r->has_new_id = with_new_id;
+	r->gets_new_image_id = with_new_id;
 	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
-	snprintf(r->why, sizeof(r->why), "%.*s", (int)strcspn(why, ";"), why);
+	snprintf(r->copy_reason, sizeof(r->copy_reason), "%.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
 	if (with_new_id)
-		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));
+		p->env->ops->random(p->env, r->new_image_id, sizeof(r->new_image_id));
 	rc = with_new_id ? ask_to_make_anew(p, error) : begin_making(p, error);
 	return rc < 0 ? rc : 0;
 }

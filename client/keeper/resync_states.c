@@ -55,7 +55,7 @@ static bool fields_fit_state(const struct ps_resync *r)
 		return !m && !r->question.id && !r->reply;
 	case PS_RESYNC_ASKING:
 	case PS_RESYNC_RECORDING:
-		return is_preparing(m) && r->has_new_id && r->question.id;
+		return is_preparing(m) && r->gets_new_image_id && r->question.id;
 	case PS_RESYNC_MAKING_ROOM:
 		return is_preparing(m) && !r->question.id && !r->reply;
 	case PS_RESYNC_ATTACHING:

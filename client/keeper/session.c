@@ -208,7 +208,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 
 	/* What a reverted owner has forgotten was acknowledged, and must not be copied over. */
 	if (ps_claim_shows_reverted_owner(p, m, &at)) {
-		ps_renew_end_reverted_owner(p, m, &at);
+		ps_renew_fence_reverted_handle(p, m, &at);
 		return;
 	}
 	reason = ps_granted_image_reason_to_keep(p, m);
@@ -523,8 +523,7 @@ static bool step_adding_segments(struct perseas *p, struct ps_mirror *m)
 	return false;
 }
 
-/* Takes the answers while the mirror is prepared. Disconnects the mirror if that failed. Returns
- * false: the session cannot move on at once. */
+/* Takes the answers while the mirror is prepared; if that fails, disconnects it. Returns false. */
 static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
@@ -539,7 +538,8 @@ static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 		rc = ps_resync_continue_preparing(p, &error);
 	if (rc < 0)
 		disconnect_and_move(p, m,
-		                    r->has_new_id ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE,
+		                    r->gets_new_image_id ? PERSEAS_MIRROR_LOST
+		                                         : PERSEAS_MIRROR_STALE,
 		                    error.text);
 	else if (rc)
 		finish_preparing(p, m);

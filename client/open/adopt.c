@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int mark_adopted(struct perseas *p, struct ps_mirror *m, const char *how)
+static int note_adopted(struct perseas *p, struct ps_mirror *m, const char *how)
 {
 	m->probe.is_adopted = true;
 	ps_report_add_line(p, "%s: %s", m->address.text, how);
@@ -36,7 +36,7 @@ static int mark_adopted(struct perseas *p, struct ps_mirror *m, const char *how)
 
 /* Notes that the session with a mirror broke during adoption. Returns PS_AGAIN; the open goes on
  * without the mirror if W others hold the state (check_broken_sessions). */
-static int mark_session_broken(struct perseas *p, struct ps_mirror *m, const char *why)
+static int note_session_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	ps_report_add_line(p, "%s: its session broke while it was mended: %s", m->address.text,
 	                   why);
@@ -136,10 +136,10 @@ static struct ps_mirror *adopt_mirrors_at_state(struct perseas *p,
 		if (!is_at_chosen_state(m, chosen) || !ps_segments_match_header(p, m->probe.header))
 			continue;
 		if (ps_copy_write_commit_slot(p, m)) {
-			mark_session_broken(p, m, "its slot was not written");
+			note_session_broken(p, m, "its slot was not written");
 			continue;
 		}
-		mark_adopted(p, m, "adopted as it is");
+		note_adopted(p, m, "adopted as it is");
 		first = first ? first : m;
 	}
 	return first || is_writable_by_open(p, source) ? first : source;
@@ -171,7 +171,7 @@ static int leave_mirror_unmended(struct perseas *p, struct ps_mirror *m,
                                  const struct ps_error *error)
 {
 	if (error->code == PERSEAS_EUNREACHABLE)
-		return mark_session_broken(p, m, error->text);
+		return note_session_broken(p, m, error->text);
 	ps_report_add_line(p, "%s: not mended: %s", m->address.text, error->text);
 	m->probe.code = error->code;
 	m->probe.error = *error;
@@ -186,11 +186,11 @@ static int mend_by_whole_copy(struct perseas *p, struct ps_mirror *from, struct 
 		return leave_mirror_unmended(p, m, &error);
 	m->probe.is_claimed = true;
 	if (copy_image(p, from, m))
-		return mark_session_broken(p, m, "the copy was not completed");
+		return note_session_broken(p, m, "the copy was not completed");
 	if (ps_rejoin_finish(p, m, &error))
 		return leave_mirror_unmended(p, m, &error);
 	p->commit.stat.mended_whole++;
-	return mark_adopted(p, m, "copied whole, beside what it had");
+	return note_adopted(p, m, "copied whole, beside what it had");
 }
 
 /* Asks a mirror without an image once more, after the claims. Between the probe and the claims
@@ -257,16 +257,16 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 	rc = m->probe.is_candidate ? ps_mend_forward(p, from, m) : 1;
 	if (!rc) {
 		p->commit.stat.mended_forward++;
-		return mark_adopted(p, m, "sent the transactions that it missed");
+		return note_adopted(p, m, "sent the transactions that it missed");
 	}
 	if (rc > 0 && m->probe.is_candidate &&
 	    ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted_set))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
-		return mark_adopted(p, m, "mended from the logs");
+		return note_adopted(p, m, "mended from the logs");
 	}
-	return rc < 0 ? mark_session_broken(p, m, "the link broke")
+	return rc < 0 ? note_session_broken(p, m, "the link broke")
 	              : mend_by_whole_copy(p, from, m);
 }
 
@@ -317,7 +317,7 @@ static int record_ids_of_loaded_images(struct perseas *p)
  * this open failed after it wrote to a removed mirror, that mirror would show unsettled rosters of
  * a newer owner, and they would count if a mirror that stays lost its memory.
  */
-static int record_roster_change(struct perseas *p)
+static int record_inherited_rosters(struct perseas *p)
 {
 	const uint32_t on = ps_claimed_and_listed(p) & ps_quorum_writable_by_open(p);
 
@@ -416,7 +416,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	if (!from)
 		return PS_AGAIN;
 	if (p->next_roster || p->opening.cancelled_change)
-		rc = record_roster_change(p);
+		rc = record_inherited_rosters(p);
 	if (!rc)
 		rc = mend_all_mirrors(p, from);
 	if (!rc)

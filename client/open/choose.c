@@ -76,7 +76,7 @@ int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 		*chosen = *best;
 	if (!best || (!enough && !ps_state_is_accepted(p, chosen)))
 		return ps_fail_too_few_mirrors(p, counted, best ? chosen : NULL);
-	if (p->roster->filling && chosen->seq == 0 && !p->is_filling)
+	if (p->roster->filling && chosen->seq == 0 && !p->fills_new_store)
 		return ps_fail_restore_unfinished(p);
 	ps_report_add_line(
 		p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",

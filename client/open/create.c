@@ -132,7 +132,7 @@ static void prepare_create_requests(struct perseas *p, struct create_requests *m
 	perseas__roster__init(&making->roster);
 	making->roster.version = 1;
 	making->roster.level = highest_common_level(p);
-	making->roster.filling = p->is_filling && making->roster.level > 0;
+	making->roster.filling = p->fills_new_store && making->roster.level > 0;
 	draw_store_id(p, &making->roster);
 	making->roster.acks = given_acks_or_majority(p);
 	making->roster.n_members = p->mirror_count;
@@ -165,7 +165,7 @@ int ps_create_withdraw_unfinished(struct perseas *p)
 
 		if (!is_image_creating(&p->mirrors[i].probe))
 			continue;
-		if (header->roster->filling && !p->is_filling)
+		if (header->roster->filling && !p->fills_new_store)
 			return ps_fail_restore_unfinished(p);
 		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
 		if (rc)

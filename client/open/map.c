@@ -124,7 +124,7 @@ static int map_new_segment(struct perseas *p, const char *name, uint64_t size,
 	if (!rc)
 		rc = reserve_segment_on_mirrors(p, segment);
 	if (!rc)
-		rc = ps_layout_publish(p);
+		rc = ps_layout_refresh(p);
 	if (rc) {
 		ps_map_drop_segment_on_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
@@ -183,7 +183,7 @@ static int map_existing(struct perseas *p, struct ps_segment *segment,
 	for (struct ps_segment *s = segment; s && !rc; s = ps_grown_next_part(p, s))
 		rc = make_contents_available(p, s);
 	if (!rc)
-		rc = ps_layout_publish(p);
+		rc = ps_layout_refresh(p);
 	if (rc)
 		undo_map_existing(p, segment, placement);
 	return rc;
@@ -290,7 +290,7 @@ int ps_map_with_placement(perseas_t *p, const char *name, size_t size,
 		rc = map_or_create_segment(p, name, size, placement, &segment);
 	assert(rc || segment);
 	if (!rc) {
-		segment->heap_count += placement->is_pinned;
+		segment->heap_count += placement->is_for_heap;
 		*addr = segment->base;
 		if (whole)
 			*whole = ps_grown_size(p, segment);
@@ -329,11 +329,11 @@ int perseas_map_over(perseas_t *p, const char *segment, void *retained)
 	return ps_map_with_placement(p, segment, 0, &placement, &addr, NULL, NULL);
 }
 
-int ps_map_and_pin(struct perseas *p, const char *segment, bool anywhere, void **addr)
+int ps_map_for_heap(struct perseas *p, const char *segment, bool anywhere, void **addr)
 {
 	const struct ps_placement placement = { .where = anywhere ? PS_PLACE_ANY
 		                                                  : PS_PLACE_RECORDED,
-		                                .is_pinned = true };
+		                                .is_for_heap = true };
 
 	return ps_map_with_placement(p, segment, 0, &placement, addr, NULL, NULL);
 }
@@ -360,7 +360,7 @@ int ps_map_drop_unpublished(struct perseas *p, struct ps_segment *segment)
 	int rc;
 
 	segment->base = NULL;
-	rc = ps_layout_publish(p);
+	rc = ps_layout_refresh(p);
 	segment->base = base;
 	if (rc)
 		return rc;
@@ -424,7 +424,7 @@ static int map_fill_and_publish(struct perseas *p, struct ps_new_segments *new_s
 	return rc;
 }
 
-int ps_map_publish_new_segments(struct perseas *p, struct ps_new_segments *new_segments)
+int ps_map_create_and_publish_segments(struct perseas *p, struct ps_new_segments *new_segments)
 {
 	uint64_t seq = 0;
 	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_can_change_segments(p);

@@ -39,10 +39,10 @@ struct ps_new_segments {
 /* Creates, fills and publishes the segments, all or none. Returns 0, also if they are no longer
  * wanted. Returns PERSEAS_EEXIST if a segment already has one of the names, PERSEAS_EINDOUBT if the
  * segments are published but W mirrors did not acknowledge it, or another code. */
-int ps_map_publish_new_segments(struct perseas *p, struct ps_new_segments *new_segments);
+int ps_map_create_and_publish_segments(struct perseas *p, struct ps_new_segments *new_segments);
 
-/* Mapped segments that one record destroys. The caller must have the only pin of each. They are
- * unmapped, too. */
+/* Mapped segments that one record destroys. The caller must be the only heap that uses them. They
+ * are unmapped, too. */
 struct ps_destroy_set {
 	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count;
@@ -65,9 +65,10 @@ int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *destroy_set);
  * destruction by now. */
 void ps_map_free_destroyed_on_mirrors(struct perseas *p);
 
-/* Maps an existing segment and pins it, so that it can be neither unmapped nor destroyed until the
- * caller decrements its `pins`. anywhere: as perseas_map_at with NULL; otherwise as perseas_map. */
-int ps_map_and_pin(struct perseas *p, const char *segment, bool anywhere, void **addr);
+/* Maps an existing segment for a heap and increments the segment's `heap_count`, so that it can be
+ * neither unmapped nor destroyed until the caller decrements the count. anywhere: as perseas_map_at
+ * with NULL; otherwise as perseas_map. */
+int ps_map_for_heap(struct perseas *p, const char *segment, bool anywhere, void **addr);
 
 /* Moves the mappings of these segments into hidden[], so that the segments look unmapped to other
  * threads. The caller either frees hidden[] by ps_segment_unmap, without the lock, or copies it

@@ -270,7 +270,7 @@ static int attempt_open_until_timeout(struct perseas *p)
 	p->opened_epoch = p->epoch;
 	ps_tokens_set_epoch(p);
 	set_initial_mirror_states(p, &p->opening.chosen_position);
-	rc = ps_layout_publish(p);
+	rc = ps_layout_refresh(p);
 	if (rc)
 		return rc;
 	/* The gate lets this thread read from mirrors. The keeper takes care of a mirror that
@@ -466,7 +466,7 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 	memset(store_id, 0, PS_ID_SIZE);
 	if (!p)
 		return error->code;
-	p->is_filling = true;
+	p->fills_new_store = true;
 	rc = attempt_create_until_timeout(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));

@@ -18,7 +18,7 @@ enum ps_place_where {
 struct ps_placement {
 	enum ps_place_where where;
 	uint64_t address;      /* for PS_PLACE_AT and PS_PLACE_OVER; a multiple of PS_PAGE */
-	bool is_pinned;        /* adds a pin to the segment, which then cannot be unmapped */
+	bool is_for_heap;      /* increments the segment's heap_count: it cannot be unmapped */
 	bool accepts_any_size; /* accepts an existing segment of a size other than the caller's */
 	/* Bytes of address space to reserve from the segment's start on, to grow into; 0: its
 	 * size. */

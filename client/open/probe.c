@@ -134,7 +134,7 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous_store(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
-	if (p->is_filling && is_store_id_set(p->store_id) &&
+	if (p->fills_new_store && is_store_id_set(p->store_id) &&
 	    memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "the store '%s' that was being filled was removed meanwhile, and "
@@ -192,7 +192,7 @@ static void ignore_duplicate_mirror(struct perseas *p, struct ps_mirror *m,
 }
 
 /* Returns a judgement with the rosters that the handle already knows. */
-static struct ps_judgement judgement_of_known_rosters(const struct perseas *p)
+static struct ps_judgement new_judgement_of_handle(const struct perseas *p)
 {
 	return (struct ps_judgement){ .store_id = p->store_id,
 		                      .naming_roster = p->roster,
@@ -203,7 +203,7 @@ static struct ps_judgement judgement_of_known_rosters(const struct perseas *p)
 /* Finds out which mirror is which member of the handle's rosters. */
 static void match_mirrors_to_members(struct perseas *p, const struct ps_told *told)
 {
-	struct ps_judgement j = judgement_of_known_rosters(p);
+	struct ps_judgement j = new_judgement_of_handle(p);
 
 	ps_judge_members(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -375,7 +375,7 @@ static int ask_unnamed_members(struct perseas *p)
  * cannot tell which of the two has the acknowledged transactions. */
 static int check_no_fork(struct perseas *p)
 {
-	struct ps_judgement j = judgement_of_known_rosters(p);
+	struct ps_judgement j = new_judgement_of_handle(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
@@ -393,13 +393,13 @@ static int check_no_fork(struct perseas *p)
 /* Fails if the restore of the store is unfinished, except in the process that fills the store. */
 static int check_restore_finished(struct perseas *p)
 {
-	struct ps_judgement j = judgement_of_known_rosters(p);
+	struct ps_judgement j = new_judgement_of_handle(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_fill_told(p, told);
 	ps_judge_members(&j, told, p->mirror_count);
 	ps_judge_state(&j, told, p->mirror_count);
-	return !p->is_filling && ps_judge_unfilled(&j, told, p->mirror_count)
+	return !p->fills_new_store && ps_judge_unfilled(&j, told, p->mirror_count)
 	               ? ps_fail_restore_unfinished(p)
 	               : 0;
 }

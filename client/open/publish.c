@@ -71,7 +71,7 @@ static int set_published_seq(struct perseas *p, const uint32_t *ids, unsigned co
 		if (seq && !rc)
 			rc = ps_shadow_make(p, segment);
 	}
-	return rc ? rc : ps_layout_publish(p);
+	return rc ? rc : ps_layout_refresh(p);
 }
 
 static bool is_one_of_new_segments(const struct ps_new_segments *new_segments,

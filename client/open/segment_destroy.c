@@ -151,7 +151,7 @@ static int hide_and_unmap_segments(struct perseas *p, const struct ps_destroy_se
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < destroy_set->count; i++)
 		ps_segment_move_memory(p, ps_segment_by_id(p, destroy_set->ids[i]), &hidden[i]);
-	rc = ps_layout_publish(p);
+	rc = ps_layout_refresh(p);
 	for (unsigned i = 0; rc && i < destroy_set->count; i++)
 		*ps_segment_by_id(p, destroy_set->ids[i]) = hidden[i];
 	pthread_mutex_unlock(&p->lock);

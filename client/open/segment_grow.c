@@ -211,7 +211,7 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 			segment, size, PS_PAGE);
 	growing.new_segments.arg = &growing;
 	growing.new_segments.placement = &growing.placement;
-	rc = ps_map_publish_new_segments(p, &growing.new_segments);
+	rc = ps_map_create_and_publish_segments(p, &growing.new_segments);
 	if (!rc && growing.seq)
 		rc = ps_map_await_ever_durable(p, growing.seq);
 	return growing.rc ? growing.rc : rc;

@@ -190,7 +190,7 @@ static int check_no_mirror_has_store(struct perseas *p)
 	return 0;
 }
 
-static int remove_store_after_probe(struct perseas *p, const uint8_t *created_id)
+static int probe_and_remove_store(struct perseas *p, const uint8_t *created_id)
 {
 	int rc = 0;
 
@@ -217,11 +217,11 @@ int ps_unfilled_store_remove(struct ps_env *env, const char *store, const char *
 
 	if (!p)
 		return error->code;
-	p->is_filling = true;
+	p->fills_new_store = true;
 	p->options.flags = 0;
 	if (store_id)
 		memcpy(p->store_id, store_id, PS_ID_SIZE);
-	rc = remove_store_after_probe(p, store_id);
+	rc = probe_and_remove_store(p, store_id);
 	if (rc == PS_AGAIN)
 		rc = ps_fail(p, PERSEAS_EUNREACHABLE,
 		             "a session broke before the unfinished store '%s' was deleted: try "

@@ -55,7 +55,7 @@ static int hide_mapped_segments(struct perseas *p, const uint32_t *ids, unsigned
 
 	pthread_mutex_lock(&p->lock);
 	ps_map_hide_segments(p, ids, count, hidden);
-	rc = ps_layout_publish(p);
+	rc = ps_layout_refresh(p);
 	for (unsigned i = 0; rc && i < count; i++)
 		*ps_segment_by_id(p, ids[i]) = hidden[i];
 	pthread_mutex_unlock(&p->lock);

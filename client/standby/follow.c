@@ -263,7 +263,7 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	return 0;
 }
 
-void ps_follow_end_looks(struct ps_follow *follow)
+void ps_follow_close_look_connections(struct ps_follow *follow)
 {
 	ps_list_refresh_drop(follow);
 	ps_peers_end(&follow->status_peers);
@@ -272,7 +272,7 @@ void ps_follow_end_looks(struct ps_follow *follow)
 void ps_follow_close(struct ps_follow *follow)
 {
 	ps_peers_end(&follow->watch_peers);
-	ps_follow_end_looks(follow);
+	ps_follow_close_look_connections(follow);
 	ps_roster_free(&follow->settled_roster);
 }
 
@@ -406,7 +406,7 @@ unsigned ps_follow_fill_pollfds(struct ps_follow *follow, struct pollfd fds[PS_F
 	return count;
 }
 
-bool ps_follow_is_due(struct ps_follow *follow)
+bool ps_follow_is_look_due(struct ps_follow *follow)
 {
 	struct ps_peers *peers = &follow->watch_peers;
 	const uint64_t now_ns = ps_follow_now_ns(follow);

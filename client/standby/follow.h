@@ -108,7 +108,7 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 void ps_follow_close(struct ps_follow *follow);
 /* Ends the connections in `looks`, so that the caller may free their env. The caller must still end
  * `watches`. */
-void ps_follow_end_looks(struct ps_follow *follow);
+void ps_follow_close_look_connections(struct ps_follow *follow);
 
 /* Adds mirrors that the caller knows from elsewhere. Must be called before the first look. A roster
  * that does not name such a mirror has it forgotten, unless the roster is older than `places`. */
@@ -124,7 +124,7 @@ void ps_follow_look_at_store(struct ps_follow *follow, struct ps_follow_result *
 unsigned ps_follow_fill_pollfds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
                                 uint64_t *until_ns);
 /* Takes what arrived after polling. Returns true if another look is due. */
-bool ps_follow_is_due(struct ps_follow *follow);
+bool ps_follow_is_look_due(struct ps_follow *follow);
 
 /* Hands the status connection to the mirror at this address over to the caller. Returns NULL if it
  * has none that is alive. */

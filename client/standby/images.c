@@ -351,7 +351,7 @@ static bool add_new_members(struct ps_peers *peers, const Perseas__Roster *roste
 
 /* Adds the members of the rosters of other stores with this name: only their answers show which
  * store an open would use. Returns true if there are new ones. */
-static bool add_rival_members(struct ps_peers *peers, const struct ps_images *images)
+static bool add_members_of_namesakes(struct ps_peers *peers, const struct ps_images *images)
 {
 	bool any = false;
 
@@ -371,7 +371,7 @@ static bool add_unlisted_peers(struct ps_peers *peers, const struct ps_images *i
 {
 	const Perseas__Roster *rosters[] = { images->judged.settled, images->judged.next };
 	const char *with = ps_images_joining_address(images);
-	bool any = add_rival_members(peers, images);
+	bool any = add_members_of_namesakes(peers, images);
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)

@@ -98,7 +98,7 @@ static void standby_free(struct perseas_standby *s)
 	free((void *)(uintptr_t)s->options.tls_crl);
 	free((void *)(uintptr_t)s->options.name);
 	free(s->mirrors);
-	ps_unlisted_mirrors_free(s->unlisted);
+	ps_unlisted_mirrors_release(s->unlisted);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -250,7 +250,7 @@ static bool await_next_look(struct perseas_standby *s)
 		const unsigned count = ps_follow_fill_pollfds(&s->follow, fds, &until_ns);
 
 		s->env->ops->pause(s->env, PS_KEEPER, fds, count, until_ns);
-		if (ps_follow_is_due(&s->follow) ||
+		if (ps_follow_is_look_due(&s->follow) ||
 		    ps_follow_now_ns(&s->follow) >= s->next_look_at_ns)
 			return true;
 	}
@@ -373,7 +373,7 @@ static void become_idle(struct perseas_standby *s)
 
 /* Adds the mirrors that only rosters name to the handle. If no mirror of an old list had the store,
  * an open with PERSEAS_CREATE would create another one. */
-static void add_unlisted_members(struct perseas_standby *s)
+static void add_unlisted_members_to_handle(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.status_peers;
 
@@ -394,7 +394,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	save_unlisted_mirrors(s);
 	ps_unlisted_mirrors_learn_from(s->unlisted, p);
-	add_unlisted_members(s);
+	add_unlisted_members_to_handle(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -404,7 +404,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 		                ps_follow_is_silent(&s->follow, m->address.text);
 	}
 	p->opening.is_known_ownerless = true;
-	ps_follow_end_looks(&s->follow);
+	ps_follow_close_look_connections(&s->follow);
 	if (s->warmth)
 		p->warm_copy = ps_warm_thread_take(s->warmth);
 	become_idle(s);

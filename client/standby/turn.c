@@ -53,9 +53,9 @@ static void note_handover(struct ps_turn *turn, const struct ps_follow_result *n
 	if (!handing->exists)
 		return;
 	if (now->ownership != PS_OWNER_NONE ||
-	    memcmp(turn->handover_id, handing->id, PS_ID_SIZE) != 0)
+	    memcmp(turn->last_handover_id, handing->id, PS_ID_SIZE) != 0)
 		turn->yield_since_ns = 0;
-	memcpy(turn->handover_id, handing->id, PS_ID_SIZE);
+	memcpy(turn->last_handover_id, handing->id, PS_ID_SIZE);
 	if (now->ownership == PS_OWNER_NONE && !turn->yield_since_ns)
 		turn->yield_since_ns = now_ns;
 }
@@ -76,11 +76,11 @@ void ps_turn_note_failure(struct ps_turn *turn, uint64_t now_ns)
 {
 	uint64_t ms = PS_TURN_REST_MS;
 
-	for (uint32_t i = 0; i < turn->failures && ms < PS_TURN_REST_MAX_MS; i++)
+	for (uint32_t i = 0; i < turn->failed_open_count && ms < PS_TURN_REST_MAX_MS; i++)
 		ms *= 2;
 	if (ms > PS_TURN_REST_MAX_MS)
 		ms = PS_TURN_REST_MAX_MS;
-	turn->failures++;
+	turn->failed_open_count++;
 	turn->rest_until_ns = now_ns + ms * MS_NS;
 	turn->is_free = false;
 }
@@ -88,6 +88,6 @@ void ps_turn_note_failure(struct ps_turn *turn, uint64_t now_ns)
 void ps_turn_reset(struct ps_turn *turn)
 {
 	turn->is_free = false;
-	turn->failures = 0;
+	turn->failed_open_count = 0;
 	turn->rest_until_ns = 0;
 }

@@ -22,11 +22,11 @@ enum {
 /* When the next open of one standby is due. Set order and zero the rest for a new standby. */
 struct ps_turn {
 	uint32_t order;
-	bool is_free;                    /* the last look found no owner */
-	uint32_t failures;               /* opens that failed in succession */
-	uint64_t turn_at_ns;             /* with is_free: when this standby may open */
-	uint64_t rest_until_ns;          /* no open before this time */
-	uint8_t handover_id[PS_ID_SIZE]; /* id of the handover that was seen last */
+	bool is_free;                         /* the last look found no owner */
+	uint32_t failed_open_count;           /* opens that failed in succession */
+	uint64_t turn_at_ns;                  /* with is_free: when this standby may open */
+	uint64_t rest_until_ns;               /* no open before this time */
+	uint8_t last_handover_id[PS_ID_SIZE]; /* id of the handover that was seen last */
 	/* Since when the store is free under that handover; 0: it is not. */
 	uint64_t yield_since_ns;
 };

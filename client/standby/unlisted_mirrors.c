@@ -9,7 +9,7 @@
 
 struct ps_unlisted_mirrors {
 	pthread_mutex_t lock; /* guards these: */
-	unsigned users;
+	unsigned user_count;
 	struct ps_roster_places places;
 };
 
@@ -20,18 +20,18 @@ struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void)
 	if (!known)
 		return NULL;
 	pthread_mutex_init(&known->lock, NULL);
-	known->users = 1;
+	known->user_count = 1;
 	return known;
 }
 
-void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known)
+void ps_unlisted_mirrors_release(struct ps_unlisted_mirrors *known)
 {
 	unsigned left;
 
 	if (!known)
 		return;
 	pthread_mutex_lock(&known->lock);
-	left = --known->users;
+	left = --known->user_count;
 	pthread_mutex_unlock(&known->lock);
 	if (left)
 		return;
@@ -42,7 +42,7 @@ void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known)
 /* --- handles that borrow it --- */
 
 struct borrower {
-	struct ps_handle_attachment guest; /* must be first */
+	struct ps_handle_attachment attachment; /* must be first */
 	struct perseas *p;
 	struct ps_unlisted_mirrors *known;
 };
@@ -63,9 +63,9 @@ static void add_new_members(const Perseas__Roster *roster, struct ps_roster_plac
 
 /* Stores the roster of a handle that is being freed. The roster of a handle that was never opened
  * may be older than what is stored. */
-static void note_roster(struct ps_handle_attachment *guest)
+static void save_roster_of_freed_handle(struct ps_handle_attachment *attachment)
 {
-	struct borrower *borrower = (struct borrower *)guest;
+	struct borrower *borrower = (struct borrower *)attachment;
 	const struct perseas *p = borrower->p;
 	struct ps_roster_places places = { 0 };
 
@@ -73,7 +73,7 @@ static void note_roster(struct ps_handle_attachment *guest)
 	add_new_members(p->next_roster, &places);
 	if (p->is_open)
 		ps_unlisted_mirrors_set(borrower->known, &places);
-	ps_unlisted_mirrors_free(borrower->known);
+	ps_unlisted_mirrors_release(borrower->known);
 	free(borrower);
 }
 
@@ -84,10 +84,10 @@ void ps_unlisted_mirrors_learn_from(struct ps_unlisted_mirrors *known, struct pe
 	if (!borrower)
 		return;
 	pthread_mutex_lock(&known->lock);
-	known->users++;
+	known->user_count++;
 	pthread_mutex_unlock(&known->lock);
-	*borrower = (struct borrower){ { p->attachments, note_roster }, p, known };
-	p->attachments = &borrower->guest;
+	*borrower = (struct borrower){ { p->attachments, save_roster_of_freed_handle }, p, known };
+	p->attachments = &borrower->attachment;
 }
 
 /* --- the mirrors --- */

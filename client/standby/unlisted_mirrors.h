@@ -16,7 +16,7 @@ struct ps_unlisted_mirrors;
 struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void);
 /* Drops the caller's reference. A handle that borrowed the struct may live longer. NULL is
  * allowed. */
-void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known);
+void ps_unlisted_mirrors_release(struct ps_unlisted_mirrors *known);
 
 /* Has the handle, which is not open yet, store its last roster when it is freed. Without memory, it
  * stores nothing. */

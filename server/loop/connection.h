@@ -117,7 +117,7 @@ int connection_set_identity(struct connection *connection, const char *certifica
 struct connection *connection_of_ended_lifeline(const struct connection *connection);
 
 /* expiry_loop.c: returns the expiry dates of the daemon's TLS files, as of the last check. */
-const struct ps_expiries *connection_get_expiries(struct session *session);
+const struct ps_expiries *connection_get_tls_expiries(struct session *session);
 
 /* control_loop.c */
 extern const struct session_ops connection_session;
@@ -141,7 +141,7 @@ void connection_on_hangup(int fd, short what, void *arg);
 void connection_send_progress(struct connection *connection);
 /* Removes the connection from the list of those whose requests wait for jobs. Does nothing if the
  * connection is not in the list. */
-void connection_unpark_request(struct connection *connection);
+void connection_leave_parked(struct connection *connection);
 
 /* watch_loop.c */
 /* Returns true if the connection's request is a Watch that must wait; connection_reply_after_job()

@@ -91,7 +91,7 @@ static bool session_offers_rdma(struct session *session, char *why, size_t size)
 	return daemon_offers_rdma(connection_of_session(session)->daemon, session, why, size);
 }
 
-static bool session_has_connection_room(const struct session *session)
+static bool session_has_room_for_owner(const struct session *session)
 {
 	return admission_owner_fits(&((const struct connection *)session)->daemon->admission);
 }
@@ -115,11 +115,11 @@ const struct session_ops connection_session = {
 	.get_holder = session_get_holder,
 	.silent_ms = session_silent_ms,
 	.clock_ns = session_clock_ns,
-	.expiries = connection_get_expiries,
+	.expiries = connection_get_tls_expiries,
 	.load = session_fill_load,
 	.grant = session_fill_grant,
 	.offers_rdma = session_offers_rdma,
-	.has_connection_room = session_has_connection_room,
+	.has_room_for_owner = session_has_room_for_owner,
 };
 
 /* Frees the output, which was sent or never will be. */
@@ -153,7 +153,7 @@ static void free_connection(struct connection *connection)
 {
 	assert(daemon_has_lock(connection->daemon));
 	connection_return_token(connection);
-	connection_unpark_request(connection);
+	connection_leave_parked(connection);
 	connection_leave_watchers(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)

@@ -84,23 +84,23 @@ bool daemon_must_pause_owners(struct daemon *daemon)
 {
 	const uint64_t now = daemon_now_ns(), wait = NON_OWNERS_WAIT_MS * 1000000ull;
 
-	if (daemon->idle_event_since_ns)
-		return now - daemon->idle_event_since_ns >= wait;
+	if (daemon->lowest_priority_event_since_ns)
+		return now - daemon->lowest_priority_event_since_ns >= wait;
 	if (now - daemon->last_non_owner_event_ns < wait)
 		return false;
 	/* Libevent does not tell whether events of lower priority are waiting, so this activates
 	 * one that runs behind them. */
-	daemon->idle_event_since_ns = now;
-	event_active(daemon->idle_event, EV_TIMEOUT, 0);
+	daemon->lowest_priority_event_since_ns = now;
+	event_active(daemon->lowest_priority_event, EV_TIMEOUT, 0);
 	return false;
 }
 
 void daemon_note_non_owner_event(struct daemon *daemon)
 {
 	daemon->last_non_owner_event_ns = daemon_now_ns();
-	if (!daemon->idle_event_since_ns)
+	if (!daemon->lowest_priority_event_since_ns)
 		return;
-	daemon->idle_event_since_ns = daemon->last_non_owner_event_ns;
+	daemon->lowest_priority_event_since_ns = daemon->last_non_owner_event_ns;
 	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->resume)
 			(*target)->resume(daemon);
@@ -136,14 +136,14 @@ static void on_log_stall(void *arg)
 		evtimer_add(daemon->log_flush_timer, &(struct timeval){ .tv_usec = FLUSH_US });
 }
 
-static void on_idle_event(evutil_socket_t fd, short what, void *arg)
+static void on_lowest_priority_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 
 	(void)fd;
 	(void)what;
 	daemon_note_non_owner_event(daemon);
-	daemon->idle_event_since_ns = 0;
+	daemon->lowest_priority_event_since_ns = 0;
 }
 
 void daemon_set_max_connections(struct daemon *daemon, unsigned max)
@@ -161,18 +161,19 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	daemon->base = make_event_base();
 	if (daemon->base)
-		daemon->idle_event = event_new(daemon->base, -1, 0, on_idle_event, daemon);
+		daemon->lowest_priority_event = event_new(daemon->base, -1, 0,
+		                                          on_lowest_priority_event, daemon);
 	if (daemon->base)
 		daemon->log_flush_timer = evtimer_new(daemon->base, on_log_flush_timer, daemon);
-	if (!daemon->idle_event || !daemon->log_flush_timer ||
+	if (!daemon->lowest_priority_event || !daemon->log_flush_timer ||
 	    daemon_open_excess_check(daemon) < 0 || daemon_open_expiry_timer(daemon) < 0 ||
 	    daemon_open_jobs(daemon) < 0) {
 		daemon_close_expiry_timer(daemon);
 		daemon_close_excess_check(daemon);
 		if (daemon->log_flush_timer)
 			event_free(daemon->log_flush_timer);
-		if (daemon->idle_event)
-			event_free(daemon->idle_event);
+		if (daemon->lowest_priority_event)
+			event_free(daemon->lowest_priority_event);
 		if (daemon->base)
 			event_base_free(daemon->base);
 		free(daemon);
@@ -185,7 +186,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->spin_ns = spin_us * 1000;
 	daemon->watchers_last = &daemon->watchers;
 	daemon->watchers_max = WATCHERS_MAX;
-	daemon->watch_ns = PS_WATCH_MS * 1000000ull;
+	daemon->longest_watch_ns = PS_WATCH_MS * 1000000ull;
 	daemon->spill_requester_fd = -1;
 	daemon->loop_lane.epoll_fd = -1;
 	daemon->loop_lane.wake_fd = -1;
@@ -224,7 +225,7 @@ void daemon_free(struct daemon *daemon)
 	daemon_close_excess_check(daemon);
 	log_on_stall(NULL, NULL);
 	event_free(daemon->log_flush_timer);
-	event_free(daemon->idle_event);
+	event_free(daemon->lowest_priority_event);
 	event_base_free(daemon->base);
 	ps_tls_free(daemon->tls);
 	admission_free_origins(&daemon->admission);

@@ -95,9 +95,10 @@ struct daemon {
 	/* How long the loop polls after data arrived; 0: not at all. */
 	uint64_t spin_ns;
 	struct counters counters;
-	uint64_t began_ns;            /* start time, by daemon_now_ns() */
-	struct event *idle_event;     /* runs when no event of other clients waits before it */
-	uint64_t idle_event_since_ns; /* time since when idle_event waits to run; 0: it does not */
+	uint64_t began_ns;                   /* start time, by daemon_now_ns() */
+	struct event *lowest_priority_event; /* runs when no event of other clients is waiting */
+	/* Time since when lowest_priority_event waits to run; 0: it does not. */
+	uint64_t lowest_priority_event_since_ns;
 	uint64_t last_non_owner_event_ns;     /* time of the last event of another client */
 	uint64_t unprioritized_wait_until_ns; /* until when other clients wait while threads move
 	                                         data */
@@ -122,7 +123,7 @@ struct daemon {
 	/* Connections that wait in a Watch, in order. */
 	struct connection *watchers, **watchers_last;
 	unsigned watcher_count, watchers_max; /* their number and its limit (WATCHERS_MAX) */
-	uint64_t watch_ns;                    /* longest wait in a Watch (PS_WATCH_MS) */
+	uint64_t longest_watch_ns;            /* longest wait in a Watch (PS_WATCH_MS) */
 	bool has_news; /* stores have events that watchers were not told of */
 	/* Copy of the socket of the client that asked for a spill, which is closed when the process
 	 * exits; -1: none. */

@@ -56,7 +56,7 @@ void daemon_check_expiry_dates(struct daemon *daemon)
 	evtimer_add(daemon->expiry_timer, &wait);
 }
 
-const struct ps_expiries *connection_get_expiries(struct session *session)
+const struct ps_expiries *connection_get_tls_expiries(struct session *session)
 {
 	return &((const struct connection *)session)->daemon->expiries;
 }

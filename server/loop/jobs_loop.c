@@ -111,7 +111,7 @@ static void park_request(struct connection *connection)
 	watch_hangup(connection);
 }
 
-void connection_unpark_request(struct connection *connection)
+void connection_leave_parked(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	struct connection **at = &daemon->parked;
@@ -138,7 +138,7 @@ static void resume_parked_requests(struct daemon *daemon)
 			connection = connection->parked_next;
 			continue;
 		}
-		connection_unpark_request(connection);
+		connection_leave_parked(connection);
 		event_add(connection->readable, NULL);
 		daemon->connection_to_resume = connection;
 		connection_read(connection);

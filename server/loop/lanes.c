@@ -21,10 +21,10 @@ enum {
 struct lanes {
 	pthread_rwlock_t lock;
 	bool loop_has_lock; /* the loop is inside the lock */
-	bool stopping;      /* the threads must end; changed inside the lock */
+	bool is_stopping;   /* the threads must end; changed inside the lock */
 	int ended_fd;       /* eventfd, written when a link of any lane has ended */
 	struct event *ended;
-	unsigned running; /* used by the loop only */
+	unsigned running_count; /* used by the loop only */
 	unsigned count;
 	struct lane *lanes[THREADS_MAX];
 };
@@ -100,7 +100,7 @@ uint64_t daemon_last_data_ns(struct daemon *daemon)
 
 bool lanes_are_running(const struct daemon *daemon)
 {
-	return daemon->lanes && daemon->lanes->running > 0;
+	return daemon->lanes && daemon->lanes->running_count > 0;
 }
 
 struct lane *lanes_least_loaded(struct daemon *daemon)
@@ -165,7 +165,7 @@ void lane_report_ended(const struct lane *lane)
 
 /* Releases the lock for a moment, so that the loop can take it. Returns false if the loop has taken
  * links from the lane; pointers to links are then invalid. */
-static bool yield_to_loop(const struct lane *lane)
+static bool let_loop_take_links(const struct lane *lane)
 {
 	lane_read_unlock(lane);
 	lane_read_lock(lane);
@@ -180,7 +180,7 @@ static void serve_links_with_pending_bytes(struct lane *lane)
 		if (!data_link_has_pending(link))
 			continue;
 		data_link_serve(link);
-		if (!yield_to_loop(lane)) {
+		if (!let_loop_take_links(lane)) {
 			lane->has_unreported_bytes = true;
 			return;
 		}
@@ -189,14 +189,14 @@ static void serve_links_with_pending_bytes(struct lane *lane)
 
 /* A copy of the lane's state, for its thread to use outside of the lock. */
 struct lane_state {
-	bool has_pending, moved, stopping;
+	bool has_pending, moved, is_stopping;
 };
 
 /* Reads and resets the state of the lane. Call inside the lock. */
 static struct lane_state take_lane_state(struct lane *lane)
 {
 	struct lane_state lane_state = { lane->has_unreported_bytes, lane->has_new_data,
-		                         lane->daemon->lanes->stopping };
+		                         lane->daemon->lanes->is_stopping };
 
 	lane->has_new_data = false;
 	return lane_state;
@@ -221,7 +221,7 @@ static struct lane_state wait_and_serve_links(struct lane *lane, bool wait)
 			continue;
 		}
 		data_link_serve(events[i].data.ptr);
-		if (!yield_to_loop(lane))
+		if (!let_loop_take_links(lane))
 			break;
 	}
 	lane->links_taken_seen = lane->links_taken;
@@ -244,7 +244,7 @@ static bool serve_moved_links(struct lane *lane)
 		if (!data_link_moved(link))
 			continue;
 		moved |= data_link_serve(link);
-		if (!yield_to_loop(lane))
+		if (!let_loop_take_links(lane))
 			break;
 	}
 	lane->links_taken_seen = lane->links_taken;
@@ -259,7 +259,7 @@ static struct lane_state serve_links_while_busy(struct lane *lane)
 	uint64_t now = daemon_now_ns(), until = now + spin_ns;
 	struct lane_state lane_state = { 0 };
 
-	for (unsigned round = 1; !lane_state.stopping; round++) {
+	for (unsigned round = 1; !lane_state.is_stopping; round++) {
 		if (round % POLL_ROUNDS == 0)
 			lane_state = wait_and_serve_links(lane, false);
 		now = daemon_now_ns();
@@ -280,7 +280,7 @@ static void *lane_thread(void *arg)
 	struct lane *lane = arg;
 	struct lane_state lane_state = { 0 };
 
-	while (!lane_state.stopping) {
+	while (!lane_state.is_stopping) {
 		lane_state = wait_and_serve_links(lane, !lane_state.has_pending);
 		if (lane_state.moved && lane->daemon->spin_ns > 0)
 			lane_state = serve_links_while_busy(lane);
@@ -375,7 +375,7 @@ int lanes_open(struct daemon *daemon, unsigned threads)
 			break;
 		lanes->lanes[lanes->count++] = lane;
 	}
-	lanes->running = lanes->count;
+	lanes->running_count = lanes->count;
 	if (lanes->count < threads)
 		log_event(LOG_LEVEL_WARNING, "few-threads", NULL,
 		          "%u threads carry data, not %u: this host gives no more", lanes->count,
@@ -390,13 +390,13 @@ void lanes_stop(struct daemon *daemon)
 	if (!lanes_are_running(daemon))
 		return;
 	daemon_lock(daemon);
-	lanes->stopping = true;
+	lanes->is_stopping = true;
 	daemon_unlock(daemon);
 	for (unsigned i = 0; i < lanes->count; i++) {
 		lane_wake(lanes->lanes[i]);
 		pthread_join(lanes->lanes[i]->thread, NULL);
 	}
-	lanes->running = 0;
+	lanes->running_count = 0;
 }
 
 void lanes_close(struct daemon *daemon)

@@ -46,7 +46,7 @@ static void schedule_check(struct names_loop *names, unsigned ms)
 	evtimer_add(names->check_timer, &time);
 }
 
-static void on_names_changed(evutil_socket_t fd, short what, void *arg)
+static void on_file_names_changed(evutil_socket_t fd, short what, void *arg)
 {
 	struct names_loop *names = arg;
 
@@ -156,7 +156,7 @@ static void watch_file_names(struct names_loop *names)
 
 	if (fd >= 0)
 		names->changed = event_new(names->daemon->base, fd, EV_READ | EV_PERSIST,
-		                           on_names_changed, names);
+		                           on_file_names_changed, names);
 	if (!names->changed)
 		return;
 	event_priority_set(names->changed, PRIORITY_NON_OWNERS);

@@ -56,15 +56,15 @@ static void answer_watch_by_timer(struct connection *connection)
 }
 
 /* Answers a Watch early, because the table is full. */
-static void answer_longest_watch(struct daemon *daemon)
+static void answer_watch_of_busiest_origin(struct daemon *daemon)
 {
-	struct connection *longest = daemon->watchers;
+	struct connection *busiest = daemon->watchers;
 
-	assert(longest);
-	for (struct connection *at = longest; at; at = at->watch_next)
-		if (at->admitted.origin->watching_count > longest->admitted.origin->watching_count)
-			longest = at;
-	answer_watch_by_timer(longest);
+	assert(busiest);
+	for (struct connection *at = busiest; at; at = at->watch_next)
+		if (at->admitted.origin->watching_count > busiest->admitted.origin->watching_count)
+			busiest = at;
+	answer_watch_by_timer(busiest);
 }
 
 /* Returns the longest wait of the connection's Watch, which may ask for a shorter one than
@@ -73,7 +73,9 @@ static uint64_t longest_wait_ns(const struct connection *connection)
 {
 	const uint64_t ns = (uint64_t)connection->subject.within_ms * 1000000;
 
-	return ns && ns < connection->daemon->watch_ns ? ns : connection->daemon->watch_ns;
+	return ns && ns < connection->daemon->longest_watch_ns
+	               ? ns
+	               : connection->daemon->longest_watch_ns;
 }
 
 bool connection_wait_in_watch(struct connection *connection)
@@ -88,7 +90,7 @@ bool connection_wait_in_watch(struct connection *connection)
 	if (ns == 0)
 		return false;
 	if (daemon->watcher_count >= daemon->watchers_max)
-		answer_longest_watch(daemon);
+		answer_watch_of_busiest_origin(daemon);
 	assert(!connection->watch_link);
 	connection->watch_next = NULL;
 	connection->watch_link = daemon->watchers_last;

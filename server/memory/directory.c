@@ -202,8 +202,8 @@ static int check_all_names_known(const struct opening *opening, struct directory
 {
 	char stranger[NAME_MAX + 1];
 
-	directory->marked = directory_is_marked(directory->fd);
-	if (directory->marked || !find_unknown_name(directory->fd, known, stranger))
+	directory->is_marked = directory_is_marked(directory->fd);
+	if (directory->is_marked || !find_unknown_name(directory->fd, known, stranger))
 		return 0;
 	snprintf(opening->text, opening->size,
 	         "%s directory %s has no mark of perseasd, and %s in it is not perseasd's: give "
@@ -240,7 +240,7 @@ int directory_open(const char *what, const char *path,
 	const struct opening opening = { what, path, text, sizeof(text) };
 
 	directory->fd = directory->lock_fd = -1;
-	directory->marked = false;
+	directory->is_marked = false;
 	*why = text;
 	if (open_private_directory(&opening, directory) < 0 ||
 	    check_all_names_known(&opening, directory, known) < 0 ||

@@ -18,7 +18,7 @@ struct directory {
 	/* The directory has a mark. If not, it is new, or a version without marks created it and
 	 * all names in it are known. The caller must then handle these names and call
 	 * directory_mark(). */
-	bool marked;
+	bool is_marked;
 };
 
 /* Opens `path`, which is created if it is missing, and locks it against a second daemon. The

@@ -512,7 +512,7 @@ static const struct memory_ops file_ops = {
 	.remove_folder = file_remove_folder,
 	.set_aside = memory_file_set_aside,
 	.note_files = memory_file_record_image_files,
-	.is_copy = memory_file_is_copied_image,
+	.was_image_copied = memory_file_was_image_copied,
 	.list_set_aside = memory_file_list_set_aside,
 	.boot = memory_file_boot_id,
 	.data_survives = memory_file_data_survives,
@@ -548,7 +548,7 @@ static int open_directory(struct memory_file *file, const char *path, bool on_di
 	if (directory_open("memory", path, folder_is_unmarked_image, &file->directory, why) < 0 ||
 	    !place_is_allowed(file, path, on_disk, why))
 		return -1;
-	if (file->directory.marked || folder_mark_all_images(file->directory.fd) == 0)
+	if (file->directory.is_marked || folder_mark_all_images(file->directory.fd) == 0)
 		return 0;
 	*why = "the memory directory cannot be marked: look at its file system";
 	return -1;

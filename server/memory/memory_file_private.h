@@ -29,7 +29,7 @@ struct memory_file {
 	struct reservation *reservations;
 	int inotify_fd; /* inotify descriptor for changes of names; -1: none */
 	bool is_boot_id_known;
-	uint8_t boot[PS_BOOT_ID_SIZE]; /* id of this host's boot, if boot_known */
+	uint8_t boot[PS_BOOT_ID_SIZE]; /* id of this host's boot, if is_boot_id_known */
 };
 
 static inline struct memory_file *file_of(struct memory *memory)
@@ -46,8 +46,8 @@ const uint8_t *memory_file_boot_id(struct memory *memory);
 bool memory_file_data_survives(struct memory *memory, const uint8_t *boot);
 void memory_file_record_image_files(struct memory *memory, const char *store,
                                     const uint8_t *image_id, uint64_t generation);
-bool memory_file_is_copied_image(struct memory *memory, const char *store, const uint8_t *image_id,
-                                 uint64_t generation);
+bool memory_file_was_image_copied(struct memory *memory, const char *store, const uint8_t *image_id,
+                                  uint64_t generation);
 
 /* memory_names.c: operations of memory.h that deal with names. */
 enum memory_name_state names_check_piece(struct memory *memory, const char *store, const char *name,

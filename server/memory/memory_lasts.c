@@ -53,8 +53,8 @@ void memory_file_record_image_files(struct memory *memory, const char *store,
 	close(folder);
 }
 
-bool memory_file_is_copied_image(struct memory *memory, const char *store, const uint8_t *image_id,
-                                 uint64_t generation)
+bool memory_file_was_image_copied(struct memory *memory, const char *store, const uint8_t *image_id,
+                                  uint64_t generation)
 {
 	const struct image_files image = { image_id, generation, memory_file_boot_id(memory) };
 	const int folder = folder_open_for_store(file_of(memory)->directory.fd, store, false);

@@ -87,11 +87,13 @@ void names_mark_folder(struct memory *memory, const char *store, const char *nam
 
 /* --- the directory --- */
 
+/* Opens the memory directory. If it has no mark of perseasd (directory.h), marks its image folders
+ * and then the directory itself. */
 static int open_and_mark_directory(const char *path, struct directory *directory, const char **why)
 {
 	if (directory_open("memory", path, folder_is_unmarked_image, directory, why) < 0)
 		return -1;
-	if (directory->marked || folder_mark_all_images(directory->fd) == 0)
+	if (directory->is_marked || folder_mark_all_images(directory->fd) == 0)
 		return 0;
 	*why = "its memory directory cannot be marked: look at its file system";
 	return -1;

@@ -128,12 +128,13 @@ static int create_spare_file(int folder, const char *name, size_t size)
 }
 
 /* Gives the first file its name, after creating its spare. Returns 1, or -1 with errno set. */
-static int create_file_and_spare(int folder, const char *name, const char *written, size_t size)
+static int create_file_and_spare(int folder, const char *name, const char *written_name,
+                                 size_t size)
 {
 	char first[NAME_ROOM];
 
 	snprintf(first, sizeof(first), ".%s.first", name);
-	if (renameat(folder, written, folder, first) < 0)
+	if (renameat(folder, written_name, folder, first) < 0)
 		return -1;
 	if (create_spare_file(folder, name, size) == 0 &&
 	    renameat(folder, first, folder, name) == 0)
@@ -149,17 +150,19 @@ static void grow_spare_file(int folder, const char *name, size_t size)
 	(void)create_spare_file(folder, name, size);
 }
 
-/* Exchanges the names of the file and of the file `written`. Returns 1 if there was no file before,
- * 0 if it was replaced, or -1 with errno set. */
-static int exchange_file_and_spare(int folder, const char *name, const char *written, size_t size)
+/* Exchanges the names of the file and of the file `written_name`. Returns 1 if there was no file
+ * before, 0 if it was replaced, or -1 with errno set. */
+static int exchange_file_and_spare(int folder, const char *name, const char *written_name,
+                                   size_t size)
 {
 	struct stat st;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? create_file_and_spare(folder, name, written, size) : -1;
-	if (renameat2(folder, written, folder, name, RENAME_EXCHANGE) < 0) {
+		return errno == ENOENT ? create_file_and_spare(folder, name, written_name, size)
+		                       : -1;
+	if (renameat2(folder, written_name, folder, name, RENAME_EXCHANGE) < 0) {
 		/* A file system that cannot exchange names: the spare is created again. */
-		if (errno != EINVAL || renameat(folder, written, folder, name) < 0)
+		if (errno != EINVAL || renameat(folder, written_name, folder, name) < 0)
 			return -1;
 	}
 	grow_spare_file(folder, name, size);
@@ -169,7 +172,7 @@ static int exchange_file_and_spare(int folder, const char *name, const char *wri
 /* Flushes the exchange of names to the disk. If that fails, undoes the exchange: the caller
  * continues with the old state and removes the pieces that the new contents name, so the next start
  * must not find the new contents. */
-static int sync_folder_or_undo(int folder, const char *name, const char *written, bool first)
+static int sync_folder_or_undo(int folder, const char *name, const char *written_name, bool first)
 {
 	int error;
 
@@ -179,7 +182,7 @@ static int sync_folder_or_undo(int folder, const char *name, const char *written
 	if (first)
 		(void)unlinkat(folder, name, 0);
 	else
-		(void)renameat2(folder, written, folder, name, RENAME_EXCHANGE);
+		(void)renameat2(folder, written_name, folder, name, RENAME_EXCHANGE);
 	errno = error;
 	return -1;
 }

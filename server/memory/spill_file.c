@@ -51,7 +51,7 @@ static int set_reason_and_fail(struct spill_file *file, const char *what, const 
 
 /* Counts `len` written bytes, and flushes every SYNC_BYTES, so that no flush takes long and little
  * memory holds unwritten data. */
-static int sync_written_part(struct spill_file *file, size_t len)
+static int count_written_and_sync(struct spill_file *file, size_t len)
 {
 	file->unsynced += len;
 	if (file->unsynced < SYNC_BYTES)
@@ -109,7 +109,7 @@ static int spill_file_write(struct ps_archive_sink *sink, const void *bytes, siz
 		len -= (size_t)n;
 	}
 	report_progress(&file->spill);
-	return sync_written_part(file, (size_t)(from - (const uint8_t *)bytes));
+	return count_written_and_sync(file, (size_t)(from - (const uint8_t *)bytes));
 }
 
 static void close_output(struct spill_file *file)
@@ -326,7 +326,7 @@ static int open_and_mark_directory(const char *path, struct directory *directory
 {
 	if (directory_open("spill", path, is_spill, directory, why) < 0)
 		return -1;
-	if (directory->marked || directory_mark(directory->fd) == 0)
+	if (directory->is_marked || directory_mark(directory->fd) == 0)
 		return 0;
 	*why = "the spill directory cannot be marked: look at its file system";
 	return -1;

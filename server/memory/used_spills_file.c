@@ -127,7 +127,7 @@ struct used_spills *used_spills_file_new(const char *directory, const char **why
 	file->directory.fd = file->directory.lock_fd = -1;
 	if (directory_open("state", directory, accept_nothing, &file->directory, why) == 0) {
 		*why = "the state directory cannot be marked: look at its file system";
-		if (file->directory.marked || directory_mark(file->directory.fd) == 0)
+		if (file->directory.is_marked || directory_mark(file->directory.fd) == 0)
 			return &file->used_spills;
 	}
 	used_spills_file_free(&file->used_spills);

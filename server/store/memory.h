@@ -132,8 +132,8 @@ struct memory_ops {
 	                   uint64_t generation);
 	/* Returns true if the image's files are not those that note_files() recorded: somebody
 	 * copied the image, and it may be older than what it acknowledged. NULL means false. */
-	bool (*is_copy)(struct memory *memory, const char *store, const uint8_t *image_id,
-	                uint64_t generation);
+	bool (*was_image_copied)(struct memory *memory, const char *store, const uint8_t *image_id,
+	                         uint64_t generation);
 	/* Calls found() for each image that was set aside and still exists, with the name that
 	 * set_aside() returned. NULL: no image is ever set aside. */
 	void (*list_set_aside)(struct memory *memory, void (*found)(void *arg, const char *name),

@@ -72,7 +72,7 @@ struct session_ops {
 	 * false. */
 	bool (*offers_rdma)(struct session *session, char *why, size_t size);
 	/* Returns true if the daemon has capacity for one more owner. NULL means true. */
-	bool (*has_connection_room)(const struct session *session);
+	bool (*has_room_for_owner)(const struct session *session);
 };
 
 /* The connection sets ops, local, peer, identity and fabric; the store logic sets the rest.

@@ -146,12 +146,13 @@ bool header_data_survives(const struct store *store, const Perseas__Header *head
 	return !memory->ops->data_survives || memory->ops->data_survives(memory, boot);
 }
 
-bool header_is_copy(const struct store *store, const Perseas__Header *header)
+bool header_was_image_copied(const struct store *store, const Perseas__Header *header)
 {
 	struct memory *memory = store->stores->memory;
 
-	return memory->ops->is_copy &&
-	       memory->ops->is_copy(memory, store->name, header->image_id.data, header->generation);
+	return memory->ops->was_image_copied &&
+	       memory->ops->was_image_copied(memory, store->name, header->image_id.data,
+	                                     header->generation);
 }
 
 void header_note_files(const struct store *store)

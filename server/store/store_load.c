@@ -103,7 +103,7 @@ static const char *reason_to_set_aside(const struct store *store, const Perseas_
 {
 	if (!header_data_survives(store, header))
 		return "is of another boot of this host";
-	if (header_is_copy(store, header))
+	if (header_was_image_copied(store, header))
 		return "was copied here or put back, since its files are not those that a daemon "
 		       "served last";
 	return NULL;

@@ -197,7 +197,7 @@ bool header_is_of_other_boot(const struct store *store, const Perseas__Header *h
  * outlasts a boot, may have lost the newest data. */
 bool header_data_survives(const struct store *store, const Perseas__Header *header);
 /* Returns true if the image has other files than those in which a daemon served it last. */
-bool header_is_copy(const struct store *store, const Perseas__Header *header);
+bool header_was_image_copied(const struct store *store, const Perseas__Header *header);
 /* Records the files from which the image is served. */
 void header_note_files(const struct store *store);
 /* Makes `header` the store's header, with the present boot: first in the header's file, then in

@@ -136,8 +136,8 @@ bool quota_exceeded(const struct store *store)
  * it over from an owner, needs no additional capacity. */
 static int check_capacity(const struct session *session, const struct store *store, struct why *why)
 {
-	if (store->session || session->store || !session->ops->has_connection_room ||
-	    session->ops->has_connection_room(session))
+	if (store->session || session->store || !session->ops->has_room_for_owner ||
+	    session->ops->has_room_for_owner(session))
 		return 0;
 	return refuse(
 		why, STATUS(LIMIT),

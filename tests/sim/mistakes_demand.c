@@ -106,7 +106,7 @@ void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned 
 	if (!is(o, SIM_MISTAKE_FILLED_AGAIN) || ps_answer_rejection(&f->wanted, fetched))
 		return;
 	mapping = ps_mapping_by_generation(o->handle->demand, f->generation);
-	for (unsigned i = 0; mapping && i < f->count; i++)
+	for (unsigned i = 0; mapping && i < f->granule_count; i++)
 		come_twice(d, mapping, f->granule + i,
 		           fetched->bytes.data + (uint64_t)i * d->ops->granule);
 }
@@ -117,7 +117,7 @@ static unsigned find_granules(struct ps_demand *d, const struct ps_fetching *f, 
 	const struct ps_mapping *mapping = ps_mapping_by_generation(d, f->generation);
 	unsigned found = 0;
 
-	for (unsigned i = 0; mapping && i < f->count; i++)
+	for (unsigned i = 0; mapping && i < f->granule_count; i++)
 		if ((mapping->states[f->granule + i] == PS_GRANULE_HERE) == here)
 			found |= 1u << i;
 	return found;
@@ -135,7 +135,7 @@ void sim_mistake_discarded(struct sim_owner *o, struct ps_demand *d, unsigned wh
 	filled = find_granules(d, f, false);
 	sim_owner_sleep(o, sim_below(o->world, 200 * SIM_MS));
 	filled &= find_granules(d, f, true);
-	for (unsigned i = 0; i < f->count; i++)
+	for (unsigned i = 0; i < f->granule_count; i++)
 		if (filled >> i & 1)
 			sim_pager_copy(d->pager, ps_mapping_by_generation(d, f->generation),
 			               f->granule + i,

@@ -116,7 +116,8 @@ int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_b
 	const int rc = __real_ps_due_make_set(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
-	          p->upkeep.resync.is_in_place ? "" : ", not in place", p->upkeep.resync.why);
+	          p->upkeep.resync.is_in_place ? "" : ", not in place",
+	          p->upkeep.resync.copy_reason);
 	if (!rc && base == PS_DUE_CHANGED && is(p, SIM_MISTAKE_LISTED_EARLY))
 		list_early(p, m);
 	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
@@ -170,7 +171,7 @@ void __wrap_ps_repair_step(struct perseas *p)
 		          !memcmp(results[i].id, id, PS_ID_SIZE) && !results[i].code);
 	}
 	if (is(p, SIM_MISTAKE_REPAIR_UNSETTLED))
-		r->seq = UINT64_MAX;
+		r->common_seq = UINT64_MAX;
 }
 
 int __wrap_ps_due_add_wrong(struct perseas *p, struct ps_mirror *m,

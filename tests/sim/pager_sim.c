@@ -203,7 +203,7 @@ void sim_pager_copy(struct ps_pager *pager, const struct ps_mapping *mapping, ui
                     const uint8_t *bytes)
 {
 	come(pager, mapping->base + granule * SIM_GRANULE, bytes,
-	     ps_granule_length(pager->demand, mapping, granule), mapping->watched);
+	     ps_granule_length(pager->demand, mapping, granule), mapping->tracks_stores);
 }
 
 static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,

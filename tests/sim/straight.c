@@ -215,12 +215,12 @@ void sim_reader_drop(struct sim_reader *reader)
 	if (!reader->asked)
 		return;
 	reader->asked = false;
-	reader->given_up = true;
+	reader->abandoned_request = true;
 	sim_count(reader->owner->world, SIM_GIVEN_UP, !reader->done);
 }
 
 bool sim_reader_reads(struct sim_reader *reader)
 {
-	reader->given_up &= !reader->done;
-	return reader->given_up;
+	reader->abandoned_request &= !reader->done;
+	return reader->abandoned_request;
 }

@@ -30,9 +30,9 @@ struct sim_reader {
 	unsigned which;
 	bool *wakes; /* set when something was read */
 	bool hired, quit;
-	bool asked;    /* the answer is due, or has come */
-	bool given_up; /* no caller waits for the read any more, and it goes on */
-	bool go, done; /* asked to read; has read */
+	bool asked;             /* the answer is due, or has come */
+	bool abandoned_request; /* no caller waits for the read any more, and it goes on */
+	bool go, done;          /* asked to read; has read */
 	struct ps_fetch_request fetch;
 	struct ps_direct_read_result seen;
 	uint8_t block[SIM_GRANULE * SIM_RUN];

@@ -359,8 +359,8 @@ static const uint8_t *boot(struct memory *memory)
 }
 
 /* Returns true if the store's header was copied there; a header that a daemon wrote was not. */
-static bool is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
-                    uint64_t generation)
+static bool was_image_copied(struct memory *memory, const char *store, const uint8_t *image_id,
+                             uint64_t generation)
 {
 	const struct heap_piece *header = find(heap_of(memory), store, "header");
 
@@ -429,7 +429,7 @@ static const struct memory_ops heap_ops = {
 	.remove_folder = forget,
 	.set_aside = set_aside,
 	.list_set_aside = list_set_aside,
-	.is_copy = is_copy,
+	.was_image_copied = was_image_copied,
 	.boot = boot,
 	.data_survives = lasts,
 	.identity = identity,

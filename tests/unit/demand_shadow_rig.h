@@ -70,7 +70,8 @@ static bool is_to_be_held(unsigned which)
 		return false;
 	f = &asks->demand->fetching[which];
 	granule = (uint64_t)(stored_to - asks->segments[0].base) / ps_pager_uffd.granule;
-	return f->count >= holds && granule >= f->granule && granule < f->granule + f->count;
+	return f->granule_count >= holds && granule >= f->granule &&
+	       granule < f->granule + f->granule_count;
 }
 
 static int answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)

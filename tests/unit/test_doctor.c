@@ -190,7 +190,7 @@ static struct ps_finding look_apart(void (*first)(void))
 	if (!child) {
 		if (first)
 			first();
-		ps_check_demand_paging(&host, &finding);
+		ps_check_recovery_on_demand(&host, &finding);
 		_exit(write(ends[1], &finding, sizeof(finding)) != sizeof(finding));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -99,7 +99,7 @@ static struct ps_fetching *receive(struct fixture *f, enum ps_lane lane, uint64_
 	*fetching = (struct ps_fetching){ .state = PS_FETCH_FILLING,
 		                          .generation = 1,
 		                          .granule = granule,
-		                          .count = count,
+		                          .granule_count = count,
 		                          .bytes = f->bytes };
 	return fetching;
 }

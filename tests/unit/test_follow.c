@@ -246,9 +246,9 @@ TEST(news_that_no_look_shows_make_few_looks, struct owner *o)
 		do {
 			assert_true(looks++ < 4);
 			look();
-		} while (ps_follow_is_due(&follow));
+		} while (ps_follow_is_look_due(&follow));
 		o->d->now += 1000000000;
-		assert_true(ps_follow_is_due(&follow));
+		assert_true(ps_follow_is_look_due(&follow));
 	}
 }
 
@@ -259,7 +259,7 @@ TEST(after_news_that_a_look_shows_all_are_watched, struct owner *o)
 	assert_false(now.handover.exists);
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, o->p->epoch, 7);
-	assert_true(ps_follow_is_due(&follow));
+	assert_true(ps_follow_is_look_due(&follow));
 	look();
 	assert_true(now.handover.exists);
 	for (unsigned i = 0; i < 3; i++)

@@ -144,7 +144,7 @@ TEST(a_silent_name_server_holds_nothing_up, struct owner *o)
 	named.silent = false;
 	assert_int_equal(eventfd_write(named.fd, 1), 0);
 	assert_int_equal(poll(fds, count, 0), 1);
-	assert_true(ps_follow_is_due(&follow));
+	assert_true(ps_follow_is_look_due(&follow));
 	look();
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
 	assert_int_equal(named.fd, -1);

@@ -204,12 +204,12 @@ TEST(test_a_birth_leaves_other_segments, struct owner *o)
 	assert_int_equal(perseas_map(o->p, "two", 4096, &published), 0);
 	memset(published, 5, 4096);
 	assert_int_equal(perseas_publish(o->p), 0);
-	assert_int_equal(ps_map_publish_new_segments(o->p, &birth), PERSEAS_EEXIST);
+	assert_int_equal(ps_map_create_and_publish_segments(o->p, &birth), PERSEAS_EEXIST);
 	assert_says(o, "'two'");
 	assert_int_equal(perseas_segment(o->p, "one", &info), PERSEAS_ENOSEGMENT);
 	assert_int_equal(perseas_map(o->p, "one", 4096, &draft), 0);
 	memset(draft, 6, 4096);
-	assert_int_equal(ps_map_publish_new_segments(o->p, &birth), PERSEAS_EEXIST);
+	assert_int_equal(ps_map_create_and_publish_segments(o->p, &birth), PERSEAS_EEXIST);
 	assert_int_equal(perseas_segment(o->p, "one", &info), 0);
 	assert_false(info.published);
 	assert_true(((uint8_t *)published)[4095] == 5 && ((uint8_t *)draft)[4095] == 6);

@@ -43,7 +43,7 @@ static void settle_doubt(struct owner *o)
 
 static void renew_layout(struct owner *o)
 {
-	ps_layout_publish(o->p);
+	ps_layout_refresh(o->p);
 }
 
 static void step_detour(struct owner *o)

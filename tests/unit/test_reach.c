@@ -215,8 +215,8 @@ static void ask_for(struct fixture *f, uint32_t bytes)
 		                               .region = PS_REGION_SEGMENT,
 		                               .length = bytes };
 
-	f->reach.greeted = true;
-	f->reach.id = 0;
+	f->reach.is_greeted = true;
+	f->reach.last_request_id = 0;
 	assert_true(ps_fetch_connection_ask(&f->reach, &more));
 	add_status(f, 1);
 }

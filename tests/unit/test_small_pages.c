@@ -156,7 +156,7 @@ TEST(test_unmapped_meanwhile, struct ps_demand *d)
 /* The kernel gathers no pages that are watched. */
 TEST(test_what_is_watched_stays_small, struct ps_demand *d)
 {
-	d->mappings[0].watched = true;
+	d->mappings[0].tracks_stores = true;
 	assert_rests(d, 7, PS_NEVER);
 }
 

@@ -296,7 +296,7 @@ TEST(stages_say_what_the_rosters_are, struct owner *o)
 			p->next_roster = two ? counts : NULL;
 			p->roster = two ? settled : counts;
 			p->is_change_decided = marked;
-			if (ps_change_fits_stage(p) != sound)
+			if (ps_change_matches_rosters(p) != sound)
 				fail_msg("%s: %u", ps_change_stages.rows[stage].name, bits);
 		}
 		p->roster = settled;
@@ -317,11 +317,11 @@ TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 	for (unsigned joins = 0; joins < 2; joins++) {
 		p->mirrors[2].is_joining = joins;
 		p->upkeep.change.stage = PS_CHANGE_NONE;
-		assert_int_equal(ps_change_fits_stage(p), !joins);
+		assert_int_equal(ps_change_matches_rosters(p), !joins);
 		p->upkeep.change.stage = PS_CHANGE_COPYING;
-		assert_int_equal(ps_change_fits_stage(p), joins);
+		assert_int_equal(ps_change_matches_rosters(p), joins);
 		p->upkeep.change.stage = PS_CHANGE_CANCELLING;
-		assert_int_equal(ps_change_fits_stage(p), joins);
+		assert_int_equal(ps_change_matches_rosters(p), joins);
 	}
 	p->mirrors[2].is_joining = false;
 	p->upkeep.change = before;

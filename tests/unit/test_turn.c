@@ -140,12 +140,12 @@ TEST(an_owner_ends_the_counting)
 	for (unsigned i = 0; i < 5; i++)
 		ps_turn_note_failure(&turn, BEGIN);
 	assert_false(comes(&turn, PS_OWNER_LIVES, 5000));
-	assert_int_equal(turn.failures, 0);
+	assert_int_equal(turn.failed_open_count, 0);
 	assert_true(comes(&turn, PS_OWNER_NONE, 5000));
 	ps_turn_note_failure(&turn, BEGIN + 5000 * MS);
 	assert_true(comes(&turn, PS_OWNER_NONE, 5100));
 	ps_turn_reset(&turn);
-	assert_int_equal(turn.failures, 0);
+	assert_int_equal(turn.failed_open_count, 0);
 }
 
 /* An owner that lets go of the store long after it was held before holds back all the same. */

@@ -27,7 +27,7 @@ static void expect(struct ps_unlisted_mirrors *known, uint64_t epoch, unsigned c
 	assert_int_equal(places.epoch, epoch);
 	assert_int_equal(places.count, count);
 	assert_string_equal(places.addresses[0].text, first);
-	ps_unlisted_mirrors_free(known);
+	ps_unlisted_mirrors_release(known);
 }
 
 /* The handle was the owner, so its roster is the best knowledge. */

@@ -202,7 +202,7 @@ TEST(after_a_while_it_is_told_that_nothing_is_new, struct fixture *fixture)
 {
 	int fd;
 
-	fixture->daemon->watch_ns = SHORTLY_NS;
+	fixture->daemon->longest_watch_ns = SHORTLY_NS;
 	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
 	for (int i = 0; i < 2; i++) {
 		expect_news(fixture, fd, 0, false);
@@ -220,7 +220,7 @@ TEST(who_asks_for_it_is_answered_sooner, struct fixture *fixture)
 	int fd;
 
 	watch.store = (char *)(uintptr_t) "bank";
-	fixture->daemon->watch_ns = 20000000000;
+	fixture->daemon->longest_watch_ns = 20000000000;
 	for (unsigned i = 0; i < 3; i++) {
 		const uint32_t within_ms[] = { 1000, 30000, 0 };
 		const uint64_t most_ns[] = { 1000000000, 20000000000, 20000000000 };

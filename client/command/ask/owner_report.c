@@ -26,12 +26,12 @@ static const char *order_kind_text(Perseas__OrderKind kind)
 	}
 }
 
-static bool has_order(const Perseas__StoreStatus *status)
+static bool has_operator_order(const Perseas__StoreStatus *status)
 {
 	return status->order && status->order->kind != PERSEAS__ORDER_KIND__ORDER_NONE;
 }
 
-static void print_order(const Perseas__StoreStatus *status)
+static void print_operator_order(const Perseas__StoreStatus *status)
 {
 	const Perseas__Order *order = status->order;
 	const Perseas__OrderResult *result = status->result;
@@ -127,8 +127,8 @@ void ps_owner_print(const Perseas__StoreStatus *status)
 		printf("\n");
 		ps_table_print(&table, stdout);
 	}
-	if (has_order(status))
-		print_order(status);
+	if (has_operator_order(status))
+		print_operator_order(status);
 }
 
 static void resync_json(struct ps_json *json, const Perseas__MirrorReport *report)
@@ -165,11 +165,11 @@ static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *repor
 	ps_json_end(json, '}');
 }
 
-static void order_json(struct ps_json *json, const Perseas__StoreStatus *status)
+static void operator_order_json(struct ps_json *json, const Perseas__StoreStatus *status)
 {
 	const Perseas__OrderResult *result = status->result;
 
-	if (!ps_json_begin_if(json, "order", has_order(status)))
+	if (!ps_json_begin_if(json, "order", has_operator_order(status)))
 		return;
 	ps_json_text(json, "change", order_kind_text(status->order->kind));
 	ps_json_text(json, "address", status->order->address);
@@ -192,6 +192,6 @@ void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	for (size_t k = 0; k < status->n_mirrors; k++)
 		mirror_json(json, status->mirrors[k]);
 	ps_json_end(json, ']');
-	order_json(json, status);
+	operator_order_json(json, status);
 	ps_json_end(json, '}');
 }

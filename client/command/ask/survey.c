@@ -53,7 +53,7 @@ static void fill_spot(const struct ps_survey *survey, struct ps_spot *spot,
 static enum ps_exit add_spots_of_answers(struct ps_survey *survey, const struct ps_peers *peers)
 {
 	for (unsigned i = 0; i < peers->count; i++) {
-		struct ps_spot *spot = &survey->spots[survey->count + i];
+		struct ps_spot *spot = &survey->spots[survey->spot_count + i];
 
 		*spot = (struct ps_spot){ .closed = true };
 		spot->address = ps_exit_if_null(strdup(peers->addresses[i].text));
@@ -73,8 +73,8 @@ static void grow_spots(struct ps_survey *survey, unsigned more)
 {
 	const size_t size = sizeof(*survey->spots);
 
-	survey->spots = ps_exit_if_null(realloc(survey->spots, (survey->count + more) * size));
-	memset(survey->spots + survey->count, 0, more * size);
+	survey->spots = ps_exit_if_null(realloc(survey->spots, (survey->spot_count + more) * size));
+	memset(survey->spots + survey->spot_count, 0, more * size);
 }
 
 static enum ps_exit ask_part_of_list(struct ps_survey *survey, const char *list,
@@ -90,7 +90,7 @@ static enum ps_exit ask_part_of_list(struct ps_survey *survey, const char *list,
 	ps_peers_ask_all(&peers, &request);
 	grow_spots(survey, peers.count);
 	status = add_spots_of_answers(survey, &peers);
-	survey->count += peers.count;
+	survey->spot_count += peers.count;
 	ps_peers_close(&peers);
 	return status;
 }
@@ -130,7 +130,7 @@ enum ps_exit ps_survey_ask_daemons(struct ps_survey *survey, const char *mirrors
 		rest = ps_list_cut_after(list, PS_MIRRORS_MAX);
 		status = ask_part_of_list(survey, list, options);
 	}
-	if (!status && survey->silent_count == survey->count)
+	if (!status && survey->silent_count == survey->spot_count)
 		status = ps_complain(PS_EXIT_FAILURE, "no daemon answers");
 	if (status)
 		ps_survey_free(survey);
@@ -147,16 +147,16 @@ enum ps_exit ps_survey_find_or_ask(struct ps_survey *survey, const char *address
 		*spot = (unsigned)found;
 		return PS_EXIT_OK;
 	}
-	*spot = survey->count;
+	*spot = survey->spot_count;
 	status = ask_part_of_list(survey, address, options);
-	for (unsigned i = *spot; i < survey->count; i++)
+	for (unsigned i = *spot; i < survey->spot_count; i++)
 		survey->spots[i].closed = true;
 	return status;
 }
 
 void ps_survey_free(struct ps_survey *survey)
 {
-	for (unsigned i = 0; i < survey->count; i++)
+	for (unsigned i = 0; i < survey->spot_count; i++)
 		free((char *)(uintptr_t)survey->spots[i].address);
 	free(survey->spots);
 	free(survey->list_text);
@@ -170,7 +170,7 @@ bool ps_survey_parse_address(const char *text, struct ps_address *address)
 
 int ps_survey_find(const struct ps_survey *survey, const char *address)
 {
-	for (unsigned i = 0; i < survey->count; i++)
+	for (unsigned i = 0; i < survey->spot_count; i++)
 		if (!strcmp(survey->spots[i].address, address))
 			return (int)i;
 	return -1;

@@ -19,7 +19,7 @@ char *ps_list_cut_after(char *list, unsigned most);
 
 struct ps_survey {
 	struct ps_spot *spots; /* daemons that do not answer have closed spots */
-	unsigned count;
+	unsigned spot_count;
 	char *list_text;       /* a copy of the list's text, into which the addresses of the spots
 	                          point */
 	unsigned silent_count; /* daemons that did not answer */

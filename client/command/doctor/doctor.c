@@ -15,7 +15,7 @@
 /* The checks. Guides and messages name them. */
 const struct ps_check ps_checks[] = {
 	{ "core dumps", ps_check_core_dumps },
-	{ "recovery on demand", ps_check_demand_paging },
+	{ "recovery on demand", ps_check_recovery_on_demand },
 	{ "written pages", ps_check_page_tracking },
 	{ "RDMA addresses", ps_check_rdma_addresses },
 	{ "RemoveIPC", ps_check_remove_ipc },

@@ -91,7 +91,7 @@ bool ps_host_find_line(const struct ps_host *host, const char *path,
 
 /* doctor_kernel.c: what the kernel lets an owner do, and where its core dump goes. */
 void ps_check_core_dumps(const struct ps_host *host, struct ps_finding *finding);
-void ps_check_demand_paging(const struct ps_host *host, struct ps_finding *finding);
+void ps_check_recovery_on_demand(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_page_tracking(const struct ps_host *host, struct ps_finding *finding);
 
 /* doctor_rdma.c: the addresses of RDMA devices. */

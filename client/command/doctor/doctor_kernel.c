@@ -40,7 +40,7 @@ static bool is_linux_6_6(const struct ps_host *host)
 }
 
 /* Finds a host that cannot recover on demand: owners there read all memory before they open. */
-void ps_check_demand_paging(const struct ps_host *host, struct ps_finding *finding)
+void ps_check_recovery_on_demand(const struct ps_host *host, struct ps_finding *finding)
 {
 	struct ps_error error = { 0 };
 	const char *limit = NULL;

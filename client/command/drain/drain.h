@@ -42,7 +42,7 @@ struct ps_drain {
 	unsigned entry_count;
 	/* Daemons that may get images, then daemons on which members are. */
 	struct ps_survey survey;
-	unsigned candidates; /* spots of the survey, the first ones, that may get images */
+	unsigned candidate_count; /* spots of the survey, the first ones, that may get images */
 	struct ps_drain_image *images; /* the images to move */
 	unsigned count;
 };

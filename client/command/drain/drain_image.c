@@ -59,7 +59,7 @@ static const Perseas__Member *find_silent_replacement(const struct step *s)
 		const char *address = roster->members[k]->address;
 		const int spot = ps_survey_find(&s->drain->survey, address);
 
-		if (spot < 0 || (unsigned)spot >= s->drain->candidates)
+		if (spot < 0 || (unsigned)spot >= s->drain->candidate_count)
 			continue;
 		for (unsigned i = 0; i < s->peers.count; i++)
 			if (!strcmp(s->peers.addresses[i].text, address) &&

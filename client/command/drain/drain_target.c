@@ -82,7 +82,7 @@ static enum ps_domain narrowest_domain(const struct ps_drain *drain, const struc
 static enum ps_domain widest_domain(const struct ps_drain *drain, const struct ps_spot *spots,
                                     enum ps_domain least)
 {
-	const enum ps_domain usual = ps_spots_widest_named_domain(spots, drain->survey.count);
+	const enum ps_domain usual = ps_spots_widest_named_domain(spots, drain->survey.spot_count);
 
 	return drain->args->apart || usual == PS_DOMAINS || usual < least ? least : usual;
 }
@@ -164,7 +164,7 @@ static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_dra
 			                .holders = others->spots,
 			                .holder_count = others->count };
 
-		if (!choose_spot(spots, drain->survey.count, &wish, least, &chosen, why)) {
+		if (!choose_spot(spots, drain->survey.spot_count, &wish, least, &chosen, why)) {
 			ps_complain(PS_EXIT_NO, "store '%s' stays: nobody can take its image: %s",
 			            image->status->header->store, why);
 			return NULL;
@@ -185,7 +185,7 @@ struct ps_spot *ps_drain_choose_target(struct ps_drain *drain, const struct ps_d
 
 	if (!find_staying_members(drain, image, images, old, &others))
 		return NULL;
-	size = drain->survey.count * sizeof(*spots);
+	size = drain->survey.spot_count * sizeof(*spots);
 	spots = ps_exit_if_null(malloc(size));
 	memcpy(spots, drain->survey.spots, size);
 	target = choose_target(drain, image, images, &others, spots);

@@ -99,10 +99,10 @@ unsigned ps_fleet_count_images_of_first_store(const struct ps_fleet_image *entri
 bool ps_fleet_is_image_unseen(const struct ps_images *images, const char *address);
 
 /* Fills in `images` with the images of one store, and judges them as perseas status does. Fills in
- * `peers` without connections. fully: includes the daemons of members whose images were not seen.
- * (fleet_judge.c) */
+ * `peers` without connections. with_unseen_members: includes the daemons of members whose images
+ * were not seen. (fleet_judge.c) */
 void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_image *entries,
-                          unsigned count, bool fully, struct ps_peers *peers,
+                          unsigned count, bool with_unseen_members, struct ps_peers *peers,
                           struct ps_images *images);
 /* Fills in fleet->stores, each judged, and counts them by rank. */
 void ps_fleet_judge_stores(struct ps_fleet *fleet);

@@ -44,7 +44,7 @@ static bool ask_for_error(const struct ps_fleet_daemon *daemon, const char *stor
 
 /* Returns true if the daemon may list the image although it refuses it: an image that is served has
  * a slot once it is consistent. */
-static bool may_image_be_refused(const Perseas__StoreStatus *status)
+static bool may_daemon_refuse_image(const Perseas__StoreStatus *status)
 {
 	return status->header->state == PERSEAS__STATE__STATE_CONSISTENT && !status->slot;
 }
@@ -63,7 +63,7 @@ static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *
 	peers->addresses[i] = it->peers->addresses[it->peer_index];
 	if (!it->reply)
 		images->errors[i] = it->peers->errors[it->peer_index];
-	else if ((!status || may_image_be_refused(status)) &&
+	else if ((!status || may_daemon_refuse_image(status)) &&
 	         ask_for_error(it, store, &images->errors[i]))
 		status = NULL;
 	else if (!status)
@@ -90,7 +90,7 @@ bool ps_fleet_is_image_unseen(const struct ps_images *images, const char *addres
 }
 
 void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_image *entries,
-                          unsigned count, bool fully, struct ps_peers *peers,
+                          unsigned count, bool with_unseen_members, struct ps_peers *peers,
                           struct ps_images *images)
 {
 	const char *store = entries[0].status->header->store;
@@ -106,7 +106,7 @@ void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_im
 		const Perseas__StoreStatus *status = image_on_daemon(entries, count, i);
 		const char *address = ps_fleet_address(&fleet->daemons[i]);
 
-		if (status || (fully && ps_fleet_is_image_unseen(&seen, address)))
+		if (status || (with_unseen_members && ps_fleet_is_image_unseen(&seen, address)))
 			add_peer(fleet, i, store, status, peers, images);
 	}
 	ps_images_judge(images);
@@ -283,7 +283,7 @@ static enum ps_fleet_rank choose_rank(const struct line *line)
 	return *store->owner ? PS_FLEET_GOOD : PS_FLEET_OWNERLESS;
 }
 
-static void set_slot(struct ps_fleet_store *store, const struct ps_images *images)
+static void set_newest_position(struct ps_fleet_store *store, const struct ps_images *images)
 {
 	const Perseas__Slot *slot = images->newest ? images->newest->slot : NULL;
 
@@ -296,7 +296,7 @@ static void set_slot(struct ps_fleet_store *store, const struct ps_images *image
 
 /* Takes the owner's newest figures: it reports to one mirror after the other, and counts its
  * commits. */
-static void set_owner(struct ps_fleet_store *store, const struct ps_images *images)
+static void set_owner_figures(struct ps_fleet_store *store, const struct ps_images *images)
 {
 	const Perseas__StoreStatus *owner = find_owner_status(images);
 
@@ -339,8 +339,8 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_images *im
 	line.trouble = ps_exit_if_null(open_memstream(&store->trouble, &size));
 	if (store->shares_name)
 		note_name(&line);
-	set_owner(store, images);
-	set_slot(store, images);
+	set_owner_figures(store, images);
+	set_newest_position(store, images);
 	judge_and_note_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		count_member(&line, roster->members[k]);

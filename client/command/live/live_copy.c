@@ -202,7 +202,7 @@ static enum ps_log_step read_segments(struct ps_live_reader *live, const struct 
 	return step;
 }
 
-static bool copy_undo(const struct ps_live_reader *live, const struct ps_live_copy *copy)
+static bool undo_later_changes(const struct ps_live_reader *live, const struct ps_live_copy *copy)
 {
 	struct ps_windows windows = { 0 };
 
@@ -215,8 +215,8 @@ static bool copy_undo(const struct ps_live_reader *live, const struct ps_live_co
 	return ps_live_reader_undo(live, &windows, copy->slot.seq);
 }
 
-/* Keeps the record of the slot's transaction, which has the transaction's time. */
-static enum ps_log_step keep_slot_record(struct ps_live_reader *live, struct ps_live_copy *copy)
+/* Saves the record of the slot's transaction, which has the transaction's time. */
+static enum ps_log_step save_slot_record(struct ps_live_reader *live, struct ps_live_copy *copy)
 {
 	const struct ps_record *record;
 	int rc = ps_log_read_older(&live->log, &record);
@@ -229,9 +229,10 @@ static enum ps_log_step keep_slot_record(struct ps_live_reader *live, struct ps_
 	return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
 }
 
-static enum ps_log_step copy_once(struct ps_live_copy *copy, struct ps_live_reader *live,
-                                  const Perseas__StoreStatus *status,
-                                  const struct ps_live_copy_wish *wish, enum ps_exit *failed)
+static enum ps_log_step copy_live_image_once(struct ps_live_copy *copy, struct ps_live_reader *live,
+                                             const Perseas__StoreStatus *status,
+                                             const struct ps_live_copy_wish *wish,
+                                             enum ps_exit *failed)
 {
 	enum ps_log_step step = ps_live_reader_begin(live);
 
@@ -241,12 +242,12 @@ static enum ps_log_step copy_once(struct ps_live_copy *copy, struct ps_live_read
 	*failed = allocate_segments(copy, status->header, wish);
 	if (*failed)
 		return PS_LOG_FAILED;
-	step = keep_slot_record(live, copy);
+	step = save_slot_record(live, copy);
 	if (!step)
 		step = read_segments(live, copy);
 	if (!step)
 		step = ps_log_read_tail(&live->log);
-	if (!step && !copy_undo(live, copy))
+	if (!step && !undo_later_changes(live, copy))
 		step = PS_LOG_FAILED;
 	return step;
 }
@@ -301,7 +302,7 @@ static enum ps_log_step try_copy(struct ps_live_copy *copy, struct ps_peers *pee
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {
 		copy->live = status->live;
-		step = copy_once(copy, &live, status, wish, failed);
+		step = copy_live_image_once(copy, &live, status, wish, failed);
 		ps_fetch_collect_all(&live.fetch);
 		if (!*failed)
 			step = ps_live_copy_check_unchanged(peers, store, copy->slot.seq, status,

@@ -72,8 +72,8 @@ struct runner {
 	bool owned;          /* since COMMAND was started, it was seen to own the store */
 	bool killed;         /* in ENDING: SIGKILL was sent */
 	bool can_named_open; /* a handover names a standby that at least R mirrors know */
-	uint32_t failures;   /* failures of COMMAND in succession */
-	uint64_t own_epoch;  /* epoch of COMMAND's last owner */
+	uint32_t command_failure_count; /* failures of COMMAND in succession */
+	uint64_t own_epoch;             /* epoch of COMMAND's last owner */
 	uint64_t open_epoch; /* epoch of the last owner of any host that had the store open */
 	uint8_t mark[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* name of the standby */
@@ -121,7 +121,7 @@ static uint64_t restart_delay_ms(const struct runner *r)
 {
 	uint64_t ms = REST_MS;
 
-	for (uint32_t i = 1; i < r->failures && ms < REST_MAX_MS; i++)
+	for (uint32_t i = 1; i < r->command_failure_count && ms < REST_MAX_MS; i++)
 		ms *= 2;
 	return ms < REST_MAX_MS ? ms : REST_MAX_MS;
 }
@@ -133,18 +133,18 @@ static int handle_command_failure(struct runner *r, int status)
 	char text[STATUS_TEXT];
 
 	if (ps_follow_now_ns(&r->follow) - r->since_ns >= STEADY_MS * MS_NS)
-		r->failures = 0;
+		r->command_failure_count = 0;
 	/* COMMAND cannot work without its mirrors, so this is no failure of its own. */
 	if (r->now.ownership == PS_OWNER_UNKNOWN) {
 		enter_state(r, RESTING, restart_delay_ms(r));
 		return NO_EXIT;
 	}
-	if (r->failures == r->run->restarts) {
+	if (r->command_failure_count == r->run->restarts) {
 		ps_complain(PS_EXIT_OK, "COMMAND ended with status %d, and is not restarted",
 		            status);
 		return status;
 	}
-	r->failures++;
+	r->command_failure_count++;
 	snprintf(text, sizeof(text), "COMMAND ended with status %d; it may be restarted in %llu ms",
 	         status, (unsigned long long)restart_delay_ms(r));
 	report_state_text(r, text);
@@ -161,7 +161,7 @@ static int handle_command_end(struct runner *r, int status)
 		return status;
 	ps_follow_look_at_store(&r->follow, &r->now);
 	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.is_ours)) {
-		r->failures = 0;
+		r->command_failure_count = 0;
 		enter_state(r, STANDBY, 0);
 		report_state_with_look(r, "standby");
 		/* Looks again at once: if the store has no owner already, no mirror will report
@@ -320,7 +320,7 @@ static int act_as_standby(struct runner *r)
 	report_state_with_look(r, "standby");
 	/* With another owner, earlier failures of COMMAND say nothing about its next start. */
 	if (r->now.ownership == PS_OWNER_LIVES && !r->now.is_ours)
-		r->failures = 0;
+		r->command_failure_count = 0;
 	/* An open_epoch above own_epoch shows another owner that had the store open. A live owner
 	 * alone does not: it may be this runner's own, whose end a mirror has not seen, or one that
 	 * claims and never opens. */
@@ -472,7 +472,7 @@ static int await_event(struct runner *r)
 	status = handle_pending_signals(r);
 	if (status != NO_EXIT)
 		return status;
-	if (ps_follow_is_due(&r->follow) || ps_follow_now_ns(&r->follow) >= r->until_ns)
+	if (ps_follow_is_look_due(&r->follow) || ps_follow_now_ns(&r->follow) >= r->until_ns)
 		return look_and_act(r);
 	return NO_EXIT;
 }
