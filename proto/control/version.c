@@ -149,6 +149,9 @@ static const struct {
 	{ &perseas__order_result__descriptor, 131, 9 },
 	{ &perseas__order_result__descriptor, 132, 9 },
 	{ &perseas__order_result__descriptor, 133, 9 },
+	/* OrderResult.sent and whole */
+	{ &perseas__order_result__descriptor, 152, 9 },
+	{ &perseas__order_result__descriptor, 153, 9 },
 	/* Stores of level 1, which have a secret key (key.h): the key's hash in a roster, and the
 	 * key. */
 	{ &perseas__roster__descriptor, 80, LEVEL_1 },

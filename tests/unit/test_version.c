@@ -169,6 +169,8 @@ TEST(a_field_is_of_the_version_that_brought_it)
 		{ &perseas__order_result__descriptor, "acks_before", 9 },
 		{ &perseas__order_result__descriptor, "members", 9 },
 		{ &perseas__order_result__descriptor, "acks", 9 },
+		{ &perseas__order_result__descriptor, "sent", 9 },
+		{ &perseas__order_result__descriptor, "whole", 9 },
 		{ &perseas__standby__descriptor, "order", BEFORE },
 	};
 

@@ -51,6 +51,7 @@ struct wait {
 	char told[1024];           /* the progress that was printed last */
 	bool found;                /* with cancel: there was an order to cancel */
 	bool over;                 /* the result is known, or cannot be learnt any more */
+	struct ps_roster_copy copy;
 	enum ps_exit status;
 };
 
@@ -114,6 +115,14 @@ static void print_made(const Perseas__OrderResult *result, const struct ps_args 
 			"perseas roster shows it, and --acks with a change sets it");
 }
 
+/* Notes what was sent to the mirror that joined. An owner of the version before does not tell. */
+static void note_copy(const Perseas__OrderResult *result, struct ps_roster_copy *copy)
+{
+	copy->is_known = result->members != 0;
+	copy->sent = result->sent;
+	snprintf(copy->whole, sizeof(copy->whole), "%s", result->whole);
+}
+
 /* Prints progress, or the result of a change or cancel. */
 static void take_result(struct wait *wait, const Perseas__OrderResult *result,
                         const struct ps_args *args)
@@ -123,6 +132,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	fflush(stdout);
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
 	wait->over = result->done;
+	note_copy(result, &wait->copy);
 	if (result->done && ps_roster_is_cancel(args))
 		wait->status = report_cancel(result, wait->found, args);
 	else if (result->done && result->code)
@@ -224,7 +234,7 @@ static void find_order(const struct ps_images *images, struct wait *wait)
 }
 
 enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                       const struct ps_args *args)
+                                       const struct ps_args *args, struct ps_roster_copy *copy)
 {
 	const uint8_t *owner =
 		images->told[ps_images_find_owner(images)]->header->promised_owner.data;
@@ -239,5 +249,8 @@ enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_i
 		find_order(images, &wait);
 	status = give_order(peers, args, &wait);
 	ps_stop_catch();
-	return status ? status : follow_order(peers, args, &wait);
+	if (!status)
+		status = follow_order(peers, args, &wait);
+	*copy = wait.copy;
+	return status;
 }
