@@ -164,6 +164,8 @@ TEST(a_field_is_of_the_version_that_brought_it)
 		{ &perseas__store_status__descriptor, "zone", 9 },
 		{ &perseas__store_status__descriptor, "owner_boot", 9 },
 		{ &perseas__confirm_request__descriptor, "boot", 9 },
+		{ &perseas__joining_request__descriptor, "whole", BEFORE },
+		{ &perseas__joining_request__descriptor, "image_id", 9 },
 		{ &perseas__order_result__descriptor, "done", BEFORE },
 		{ &perseas__order_result__descriptor, "members_before", 9 },
 		{ &perseas__order_result__descriptor, "acks_before", 9 },
