@@ -346,7 +346,7 @@ static void step_copying(struct perseas *p, uint64_t now)
 		/* After a broken copy the keeper pauses before it copies again. */
 		if (c->was_copied_to && ps_broken_copy_pause_end(c->joining) > now)
 			c->copy_deadline = ps_broken_copy_pause_end(c->joining) + COPY_PATIENCE;
-		if (c->joining->session.is_in_line)
+		if (c->joining->copy_place)
 			c->copy_deadline = now + COPY_PATIENCE;
 		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}

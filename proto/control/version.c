@@ -135,6 +135,8 @@ static const struct {
 	/* The rate of a resync in an owner's report, and the bytes that resyncs sent. */
 	{ &perseas__mirror_report__descriptor, 151, 9 },
 	{ &perseas__owner_figures__descriptor, 151, 9 },
+	/* The place in line of a mirror that waits to be copied to. */
+	{ &perseas__mirror_report__descriptor, 152, 9 },
 	/* JoiningRequest.image_id */
 	{ &perseas__joining_request__descriptor, 152, 9 },
 	/* Request.copy_turn and Reply.copy_turn */

@@ -67,8 +67,9 @@ static void strip_result(Perseas__OrderResult *result)
 	result->whole = (char *)protobuf_c_empty_string;
 }
 
-/* Removes failed copies, rates of resyncs and locations from a status, in copies of the owner's
- * reports, because other peers need the originals. Without memory, it removes all reports. */
+/* Removes failed copies, rates of resyncs, places in line and locations from a status, in copies of
+ * the owner's reports, because other peers need the originals. Without memory, it removes all
+ * reports. */
 static void strip_reports(Perseas__StoreStatus *status)
 {
 	const size_t count = status->n_mirrors;
@@ -80,6 +81,7 @@ static void strip_reports(Perseas__StoreStatus *status)
 		reports[i] = *status->mirrors[i];
 		reports[i].broken = NULL;
 		reports[i].location = NULL;
+		reports[i].copy_place = 0;
 		reports[i].resync = NULL;
 		list[i] = &reports[i];
 	}

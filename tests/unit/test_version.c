@@ -166,6 +166,7 @@ TEST(a_field_is_of_the_version_that_brought_it)
 		{ &perseas__confirm_request__descriptor, "boot", 9 },
 		{ &perseas__joining_request__descriptor, "whole", BEFORE },
 		{ &perseas__joining_request__descriptor, "image_id", 9 },
+		{ &perseas__mirror_report__descriptor, "copy_place", 9 },
 		{ &perseas__order_result__descriptor, "done", BEFORE },
 		{ &perseas__order_result__descriptor, "members_before", 9 },
 		{ &perseas__order_result__descriptor, "acks_before", 9 },
