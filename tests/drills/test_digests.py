@@ -81,3 +81,33 @@ def test_digests_hold_up_no_takeover(mirrors, perseas, tellers, fabric, dies):
     assert third.check() == done
     third.exit()
     assert perseas("verify", "books", mirrors=daemons).status == OK
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_former_member_is_sent_what_differs(mirrors, perseas, fabric):
+    """A mirror leaves the roster and joins again, while the store changes. Its image becomes
+    another one, and is whole."""
+    daemons = mirrors(3, fabric)
+    others = mirror_list(daemons[:2])
+    with Store("books", mirror_list(daemons), flags=CREATE) as store:
+        store.map("large", SIZE)
+        store.publish()
+        store.write("large", 0, b"large" * 1000)
+        store.flush()
+        before = status_of("books", daemons[2:])["mirrors"][0]["image_id"]
+        assert perseas("roster", "remove", "books", others, daemons[2].address).status == OK
+        store.write("large", 5 * MIB, b"while the mirror was no member")
+        assert perseas("roster", "add", "books", others, daemons[2].address).status == OK
+        store.write("large", 7 * MIB, b"afterward")
+        store.flush()
+        figures = store.stat()
+        assert (figures.resyncs, figures.live) == (1, 3)
+        assert figures.resync_bytes == 64 << 10, figures.resync_bytes
+    told = status_of("books", daemons)
+    assert before not in [member["image_id"] for member in told["roster"]["members"]]
+    assert perseas("verify", "books", mirrors=daemons).status == OK
+    daemons[0].kill9()
+    with Store("books", mirror_list(daemons[1:])) as store:
+        store.map("large")
+        assert store.read("large", 5 * MIB, 9) == b"while the"
+        assert store.read("large", 7 * MIB, 9) == b"afterward"
