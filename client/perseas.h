@@ -456,6 +456,8 @@ struct perseas_mirror_stat {
 	char address[256];
 	char fabric[8]; /* "rdma", "tcp", "shm" */
 	enum perseas_mirror_state state;
+	uint32_t copy_place;   /* place in its daemon's line of those that wait for a copy, from 1;
+	                          0: it does not wait */
 	uint64_t seq;          /* the last transaction that the mirror is known to hold */
 	uint64_t resync_done;  /* RESYNCING: bytes copied so far; else 0 */
 	uint64_t resync_total; /* RESYNCING: all bytes to copy, once known; else 0 */

@@ -162,11 +162,24 @@ static const char *end_word(const struct ps_drain_image *image)
 	return "untried";
 }
 
+/* Returns what was sent to the replacement, in words that follow the size of the image. */
+static const char *copy_text(const struct ps_roster_copy *copy, char *text, size_t size)
+{
+	char sent[PS_SIZE_TEXT];
+
+	*text = '\0';
+	if (copy->is_known)
+		snprintf(text, size, "; sent %s%s%s%s", ps_size_text(sent, copy->sent),
+		         *copy->whole ? " (copied whole: " : "", copy->whole,
+		         *copy->whole ? ")" : "");
+	return text;
+}
+
 static void print_image(const struct ps_drain *drain, unsigned i)
 {
 	const struct ps_drain_image *image = &drain->images[i];
 	const char *store = image->status->header->store;
-	char size[PS_SIZE_TEXT];
+	char size[PS_SIZE_TEXT], copied[128];
 
 	if (drain->args->json)
 		return;
@@ -177,7 +190,8 @@ static void print_image(const struct ps_drain *drain, unsigned i)
 	else if (image->end == PS_DRAIN_MOVED && !*image->to)
 		printf("its roster does not name the mirror any more\n");
 	else if (image->end == PS_DRAIN_MOVED)
-		printf("moved to %s, %s\n", image->to, size);
+		printf("moved to %s, %s%s\n", image->to, size,
+		       copy_text(&image->copy, copied, sizeof(copied)));
 	else if (image->end == PS_DRAIN_DELETED)
 		printf("its image counted for nothing, and is deleted\n");
 	else if (*image->to)
@@ -211,6 +225,8 @@ static void print_json(const struct ps_drain *drain, unsigned left, unsigned nam
 		ps_json_text(&json, "from", *image->from ? image->from : NULL);
 		ps_json_text(&json, "to", *image->to ? image->to : NULL);
 		ps_json_text(&json, "result", end_word(image));
+		ps_json_number_if(&json, "sent", image->copy.is_known, image->copy.sent);
+		ps_json_text(&json, "whole", *image->copy.whole ? image->copy.whole : NULL);
 		ps_json_end(&json, '}');
 	}
 	ps_json_end(&json, ']');

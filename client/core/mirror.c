@@ -77,6 +77,8 @@ void ps_mirror_move_to_state(struct perseas *p, struct ps_mirror *m,
 	/* A half-overwritten image holds no transaction. */
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked_seq = 0;
+	if (state != PERSEAS_MIRROR_STALE && state != PERSEAS_MIRROR_LOST)
+		m->copy_place = 0;
 	m->state = state;
 	ps_pace_clear_blocking(p, m);
 	p->commit.fenced_mirrors &= ~ps_mirror_bit(p, m);

@@ -112,7 +112,6 @@ struct ps_session {
 	/* PREPARING: p->upkeep.unpublished_generation when the mirror was told the segments. */
 	uint64_t unpublished_generation;
 	bool has_copy_turn; /* the daemon admitted a copy on this connection */
-	bool is_in_line;    /* the daemon's last answer told the copy to wait for others */
 	/* ATTACHING, PREPARING: the answer that granted the claim, or NULL */
 	Perseas__Reply *claim_reply;
 };
@@ -219,6 +218,9 @@ struct ps_mirror {
 	bool was_silent;
 	struct ps_retry retry; /* used while the mirror is DOWN */
 	struct ps_broken_copies broken_copies;
+	/* STALE, LOST: place in its daemon's line of those that wait for a copy's turn, from 1; 0:
+	 * it does not wait. */
+	uint32_t copy_place;
 	/* What a copy in place must still send (due_granules.h); NULL: no copy is unfinished.
 	 * Guarded by admin. */
 	struct ps_due_granules *due_granules;

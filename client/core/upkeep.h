@@ -157,6 +157,13 @@ struct ps_repair {
 	uint64_t leave_at; /* SENDING: when the repair ends unless the target is copied to */
 };
 
+/* What copies sent to the mirror that joined a roster, also in vain, and why the last one sent
+ * everything, or NULL. */
+struct ps_joining_copy {
+	uint64_t sent;
+	const struct ps_whole_reason *whole;
+};
+
 enum ps_change_stage {
 	PS_CHANGE_NONE,
 	PS_CHANGE_COPYING, /* the new mirror is copied to; it has no vote yet */
@@ -190,6 +197,7 @@ struct ps_change {
 	struct ps_roster_size before, after; /* sizes before and after the change */
 	/* W of the new roster must hold this seq before that roster counts alone. */
 	uint64_t needed_seq;
+	struct ps_joining_copy copy;
 	bool was_copied_to;     /* the mirror that joins has been copied to, at least for a while */
 	bool is_member_address; /* the joining mirror's address leads to a member of the roster */
 	/* With is_member_address: that member is the one that leaves, so only its address
@@ -221,6 +229,7 @@ struct ps_order_result {
 	int code;
 	char text[256];
 	struct ps_roster_size before, after;
+	struct ps_joining_copy copy;
 };
 
 /* The last orders and handovers that were accepted, so that none is carried out twice, and the

@@ -338,11 +338,15 @@ static void step_copying(struct perseas *p, uint64_t now)
 	} else if (p->upkeep.resync.target && p->upkeep.resync.target != c->joining) {
 		c->copy_start_deadline = now + COPY_GRACE;
 		snprintf(c->text, sizeof(c->text), "waiting for the copy to another mirror");
+	} else if (p->upkeep.resync.state == PS_RESYNC_COMPARING) {
+		c->was_copied_to = true;
+		c->copy_start_deadline = now + COPY_GRACE;
+		snprintf(c->text, sizeof(c->text), "comparing the image that the new mirror has");
 	} else if (!p->upkeep.resync.target) {
 		/* After a broken copy the keeper pauses before it copies again. */
 		if (c->was_copied_to && ps_broken_copy_pause_end(c->joining) > now)
 			c->copy_start_deadline = ps_broken_copy_pause_end(c->joining) + COPY_GRACE;
-		if (c->joining->session.is_in_line)
+		if (c->joining->copy_place)
 			c->copy_start_deadline = now + COPY_GRACE;
 		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
@@ -410,11 +414,6 @@ static void mark_change_decided(struct perseas *p)
 {
 	ps_roster_mark_decided(p);
 	move_change(p, PS_CHANGE_MARKED, "the change is decided; recording that on the mirrors");
-}
-
-static void step_joint(struct perseas *p)
-{
-	tell_rosters_and_move(p, mark_change_decided);
 }
 
 /* Makes the new roster count alone. Caller holds p->lock. */
@@ -576,7 +575,7 @@ void ps_change_step(struct perseas *p, uint64_t now)
 	if (c->stage == PS_CHANGE_ASKING)
 		step_asking(p);
 	if (c->stage == PS_CHANGE_JOINT)
-		step_joint(p);
+		tell_rosters_and_move(p, mark_change_decided);
 	if (c->stage == PS_CHANGE_MARKED)
 		step_marked(p);
 	if (c->stage == PS_CHANGE_CANCELLING)

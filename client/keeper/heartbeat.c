@@ -33,6 +33,7 @@ struct heartbeat {
 	Perseas__BrokenCopies broken[PS_MIRRORS_MAX];
 	Perseas__Resync resyncs[PS_MIRRORS_MAX];
 	Perseas__Location locations[PS_MIRRORS_MAX];
+	uint32_t copy_places[PS_MIRRORS_MAX];
 	unsigned count;
 	Perseas__OwnerFigures figures;
 	uint64_t resync_bytes; /* for figures.resync_bytes */
@@ -113,6 +114,7 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 		memcpy(beat->ids[beat->count], m->image_id, PS_ID_SIZE);
 		fill_resync(p, m, report, &beat->resyncs[beat->count]);
 		fill_broken_copies(m, &beat->broken[beat->count]);
+		beat->copy_places[beat->count] = m->copy_place;
 		beat->list[beat->count] = report;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -165,8 +167,8 @@ static ProtobufCBinaryData readable_boot_id(struct perseas *p, const struct ps_m
 	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot_id };
 }
 
-/* Adds the counts of broken copies, the rates of resyncs and the mirrors' locations if the receiver
- * can read them. */
+/* Adds the counts of broken copies, the rates of resyncs, and the mirrors' locations and places in
+ * line if the receiver can read them. */
 static void add_readable_fields(struct perseas *p, const struct ps_mirror *to,
                                 struct heartbeat *beat)
 {
@@ -179,6 +181,7 @@ static void add_readable_fields(struct perseas *p, const struct ps_mirror *to,
 
 		beat->reports[i].broken = reads && beat->broken[i].count ? &beat->broken[i] : NULL;
 		beat->reports[i].location = reads ? told : NULL;
+		beat->reports[i].copy_place = reads ? beat->copy_places[i] : 0;
 		beat->reports[i].resync = reads && beat->reports[i].total ? &beat->resyncs[i]
 		                                                          : NULL;
 	}

@@ -16,7 +16,8 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SIZES_VERSION = 9 }; /* the first protocol version that has the sizes of rosters */
+/* The first protocol version with the sizes of rosters, and what was sent, in a result. */
+enum { RESULT_VERSION = 9 };
 
 /* Returns true if the id is all zero. */
 static bool is_zero_id(const uint8_t *id)
@@ -150,7 +151,15 @@ void ps_orders_save_result(struct perseas *p)
 	end->code = c->result_code;
 	end->before = c->before;
 	end->after = c->after;
+	end->copy = c->copy;
 	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
+}
+
+static void set_copy(Perseas__OrderResult *result, const struct ps_joining_copy *copy)
+{
+	result->sent = copy->sent;
+	if (copy->whole)
+		result->whole = (char *)copy->whole->name;
 }
 
 static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
@@ -174,7 +183,9 @@ bool ps_orders_fill_result(struct perseas *p, struct ps_mirror *m, Perseas__Orde
 	result->done = end ? end->done : c->stage == PS_CHANGE_NONE;
 	result->code = end ? end->code : result->done ? c->result_code : 0;
 	result->text = end ? end->text : c->text;
-	if (result->done && !result->code && ps_mirror_has_version(p, m, SIZES_VERSION))
+	if (result->done && !result->code && ps_mirror_has_version(p, m, RESULT_VERSION)) {
 		set_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);
+		set_copy(result, end ? &end->copy : &c->copy);
+	}
 	return true;
 }

@@ -48,20 +48,22 @@ static int await_grant_and_attach(struct perseas *p, struct ps_mirror *m, struct
 }
 
 int ps_rejoin_ask_to_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
-                                    struct ps_error *error)
+                                    const uint8_t *new_id, struct ps_error *error)
 {
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(joining, JOINING, &joining);
 
 	joining.harmless = true;
 	joining.whole = whole;
+	if (new_id)
+		joining.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)new_id };
 	return send_request(p, m, &request, error);
 }
 
 int ps_rejoin_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                              struct ps_error *error)
 {
-	int rc = ps_rejoin_ask_to_begin_in_place(p, m, whole, error);
+	int rc = ps_rejoin_ask_to_begin_in_place(p, m, whole, NULL, error);
 
 	return rc ? rc : await_bare_answer(p, m, error);
 }

@@ -29,9 +29,10 @@ int ps_rejoin_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_
 /* Send the requests of ps_rejoin_begin_in_place, ps_rejoin_make_image_beside and
  * ps_rejoin_add_unpublished without waiting. The caller takes the answer (ps_await_answer), and the
  * grant that Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is a
- * segment to add. ps_rejoin_make_finish_request makes the request that ps_rejoin_finish sends. */
+ * segment to add. new_id: the id that the image gets, or NULL; needs protocol version 9.
+ * ps_rejoin_make_finish_request makes the request that ps_rejoin_finish sends. */
 int ps_rejoin_ask_to_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
-                                    struct ps_error *error);
+                                    const uint8_t *new_id, struct ps_error *error);
 int ps_rejoin_ask_to_make_image_beside(struct perseas *p, struct ps_mirror *m,
                                        struct ps_error *error);
 bool ps_rejoin_has_unpublished(const struct perseas *p);

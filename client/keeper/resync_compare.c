@@ -174,7 +174,8 @@ static int mark_all_bytes_due(struct perseas *p, struct ps_error *error)
 
 	r->due_base = PS_DUE_ALL;
 	r->whole_reason = &refused;
-	if (ps_due_make_set(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
+	if (ps_due_make_set(p, r->target, PS_DUE_ALL, claim,
+	                    r->gets_new_image_id ? r->new_image_id : claim->header->image_id.data))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return end_comparing(r);

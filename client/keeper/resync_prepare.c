@@ -66,6 +66,25 @@ static const struct ps_whole_reason *reason_beside(struct perseas *p, const stru
 	return enough ? NULL : &needed;
 }
 
+/* Returns true if a roster lists the mirror. While it joins and the change is not joint yet, no
+ * roster does, and no other owner can know of the mirror. */
+static bool is_in_any_roster(const struct perseas *p)
+{
+	return ps_resync_is_settled_member(p) ||
+	       ps_roster_member(p->next_roster, p->upkeep.resync.target->image_id);
+}
+
+/* Returns true if the mirror joins with an image of the store, which counts for nothing because no
+ * roster lists it, and which may be compared and overwritten in place under a new id. The mirror
+ * was a member before. */
+static bool may_compare_former_image(struct perseas *p, const struct ps_mirror *m,
+                                     const Perseas__ClaimReply *claim)
+{
+	return claim && m->is_joining && !is_in_any_roster(p) &&
+	       ps_image_is_of_store(claim->header, p->store_id, p->roster) &&
+	       !reason_beside(p, m, claim) && !ps_resync_reason_not_to_compare(p, m);
+}
+
 /* Returns why an image that does not count is made anew. */
 static const struct ps_whole_reason *reason_anew(const struct ps_mirror *m)
 {
@@ -80,16 +99,21 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = claim_of(r->target);
 
-	r->whole_reason = r->gets_new_image_id ? reason_anew(r->target)
-	                                       : reason_beside(p, r->target, claim);
+	if (!r->gets_new_image_id)
+		r->whole_reason = reason_beside(p, r->target, claim);
+	else if (!may_compare_former_image(p, r->target, claim))
+		r->whole_reason = reason_anew(r->target);
 	r->is_in_place = !r->whole_reason;
-	r->due_base = r->is_in_place ? ps_due_choose_base(p, r->target, claim) : PS_DUE_ALL;
+	r->due_base = r->is_in_place && !r->gets_new_image_id
+	                      ? ps_due_choose_base(p, r->target, claim)
+	                      : PS_DUE_ALL;
 	if (r->is_in_place && r->due_base == PS_DUE_ALL) {
 		r->whole_reason = ps_resync_reason_not_to_compare(p, r->target);
 		r->due_base = r->whole_reason ? PS_DUE_ALL : PS_DUE_DIFFERENT;
 	}
 	if (ps_due_make_set(p, r->target, r->due_base, claim,
-	                    r->is_in_place ? claim->header->image_id.data : r->new_image_id))
+	                    r->is_in_place && !r->gets_new_image_id ? claim->header->image_id.data
+	                                                            : r->new_image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return 0;
@@ -99,11 +123,12 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
+	const uint8_t *new_id = r->gets_new_image_id ? r->new_image_id : NULL;
 	struct ps_mirror *m = r->target;
 	int rc;
 
 	r->answer_by = ps_answer_deadline(p);
-	rc = r->is_in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, error)
+	rc = r->is_in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, new_id, error)
 	                    : ps_rejoin_ask_to_make_image_beside(p, m, error);
 	if (!rc)
 		ps_resync_move(p, PS_RESYNC_MAKING_ROOM);
@@ -173,14 +198,6 @@ static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 }
 
 /* --- other mirrors --- */
-
-/* Returns true if a roster lists the mirror. While it joins and the change is not joint yet, no
- * roster does, and no other owner can know of the mirror. */
-static bool is_in_any_roster(const struct perseas *p)
-{
-	return ps_resync_is_settled_member(p) ||
-	       ps_roster_member(p->next_roster, p->upkeep.resync.target->image_id);
-}
 
 /* Asks the other mirrors whether this mirror may be made anew, if a roster lists it. Returns 1, or
  * an error code. */

@@ -45,7 +45,7 @@ static void abandon_session(struct perseas *p, struct ps_mirror *m)
 {
 	perseas__reply__free_unpacked(m->session.claim_reply, NULL);
 	m->session.claim_reply = NULL;
-	m->session.has_copy_turn = m->session.is_in_line = false;
+	m->session.has_copy_turn = false;
 	ps_resync_end_if_target(p, m);
 	if (m->session.state != PS_SESSION_NONE)
 		ps_session_move(p, m, PS_SESSION_NONE);
@@ -431,6 +431,7 @@ static bool step_queuing(struct perseas *p, struct ps_mirror *m)
 	place = reply->copy_turn->place;
 	perseas__reply__free_unpacked(reply, NULL);
 	m->session.has_copy_turn = !place;
+	ps_session_note_copy_place(p, m, place);
 	if (!place) {
 		ask_for_status(p, m);
 		return m->session.state != PS_SESSION_NONE;
@@ -440,7 +441,6 @@ static bool step_queuing(struct perseas *p, struct ps_mirror *m)
 	             place);
 	disconnect_and_move(p, m, m->state == PERSEAS_MIRROR_STALE ? m->state : PERSEAS_MIRROR_LOST,
 	                    error.text);
-	m->session.is_in_line = true;
 	m->retry.next_try_at = ps_now(p) + (place < LINE_PLACES ? place : LINE_PLACES) * LINE_POLL;
 	return false;
 }

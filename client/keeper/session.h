@@ -33,6 +33,10 @@ extern const struct ps_states ps_session_states;
 /* Moves the session to state `to`, which the table must allow from the present state. */
 void ps_session_move(struct perseas *p, struct ps_mirror *m, enum ps_session_state to);
 
+/* Notes the mirror's place in its daemon's line of those that wait for a copy's turn; 0: it does
+ * not wait. */
+void ps_session_note_copy_place(struct perseas *p, struct ps_mirror *m, uint32_t place);
+
 /* Moves the session of every connected mirror to UP. The caller has just opened the store or
  * renewed its claims, so every connected mirror has granted its claim. */
 void ps_sessions_move_to_up(struct perseas *p);

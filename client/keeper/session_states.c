@@ -52,3 +52,10 @@ void ps_session_move(struct perseas *p, struct ps_mirror *m, enum ps_session_sta
 	                                  "session with %.255s", m->address.text);
 	assert(fields_fit_state(m));
 }
+
+void ps_session_note_copy_place(struct perseas *p, struct ps_mirror *m, uint32_t place)
+{
+	pthread_mutex_lock(&p->lock);
+	m->copy_place = place;
+	pthread_mutex_unlock(&p->lock);
+}

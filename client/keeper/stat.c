@@ -115,6 +115,7 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	snprintf(stat->fabric, sizeof(stat->fabric), "%s", m->fabric ? m->fabric->name : "");
 	snprintf(stat->trouble, sizeof(stat->trouble), "%s", ps_mirror_trouble_text(p, m));
 	stat->state = m->state;
+	stat->copy_place = m->copy_place;
 	stat->seq = ps_mirror_held_seq(m);
 	fill_resync(p, m, stat);
 	pthread_mutex_unlock(&p->lock);

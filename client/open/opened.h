@@ -16,6 +16,10 @@ struct ps_opened {
 	unsigned members, acks; /* n and W of the settled roster */
 	uint64_t state_epoch;   /* epoch of the state that the open chose */
 	uint64_t state_seq;     /* seq of that state: its last transaction */
+	/* What copies sent to the mirror that joined by the last change of the roster, also in
+	 * vain, and the name of the reason why the last one sent everything, or "". */
+	uint64_t sent;
+	const char *whole;
 };
 
 /* Fills in *opened from an open handle. */

@@ -399,7 +399,7 @@ static const char *result_fault(const Perseas__OrderResult *result)
 	    !result->members != !result->members_before)
 		return "the rosters of an order's result must have 1 to 16 members, and acks from "
 		       "1 to their number";
-	return text_valid(result->text, TEXT_MAX)
+	return text_valid(result->text, TEXT_MAX) && text_valid(result->whole, TEXT_MAX)
 	               ? NULL
 	               : "an order's result must be 255 bytes or less, no control characters";
 }

@@ -1,5 +1,5 @@
 /*
- * check_claim.c - checks the ids in a claim, for check.c.
+ * check_claim.c - checks the ids in claims and Joinings, for check.c.
  */
 #include "check_claim.h"
 
@@ -14,4 +14,11 @@ const char *ps_claim_ids_fault(const Perseas__ClaimRequest *claim)
 	if (claim->image_id.len > 0 && !ps_id_valid(claim->image_id))
 		return "a claim's image id must be 16 bytes, not all zero, or left out";
 	return NULL;
+}
+
+const char *ps_joining_fault(const Perseas__JoiningRequest *joining)
+{
+	return joining->image_id.len == 0 || ps_id_valid(joining->image_id)
+	               ? NULL
+	               : "an image's new id must be 16 bytes, not all zero, or left out";
 }

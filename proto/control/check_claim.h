@@ -1,12 +1,14 @@
 /*
- * check_claim.h - checks the ids in a claim, for the table of messages (check.c). No I/O.
+ * check_claim.h - checks the ids in claims and Joinings, for the table of messages (check.c). No
+ * I/O.
  */
 #ifndef PERSEAS_PROTO_CHECK_CLAIM_H
 #define PERSEAS_PROTO_CHECK_CLAIM_H
 
 #include "control.pb-c.h"
 
-/* Returns NULL, or a sentence if an id is neither empty nor valid. */
+/* Return NULL, or a sentence if an id is neither empty nor valid. */
 const char *ps_claim_ids_fault(const Perseas__ClaimRequest *claim);
+const char *ps_joining_fault(const Perseas__JoiningRequest *joining);
 
 #endif

@@ -77,7 +77,7 @@ MESSAGE(finish, FINISH, Finish, finish, FINISH,
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_finish(call->session, reply, call->why))
 MESSAGE(joining, JOINING, Joining, joining, JOINING,
-	NULL, NULL,
+	ps_joining_fault(body), NULL,
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_joining(call->session, body, call->why))
 MESSAGE(roster, ROSTER, Roster, roster, ROSTER,

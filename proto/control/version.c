@@ -135,6 +135,10 @@ static const struct {
 	/* The rate of a resync in an owner's report, and the bytes that resyncs sent. */
 	{ &perseas__mirror_report__descriptor, 151, 9 },
 	{ &perseas__owner_figures__descriptor, 151, 9 },
+	/* The place in line of a mirror that waits to be copied to. */
+	{ &perseas__mirror_report__descriptor, 152, 9 },
+	/* JoiningRequest.image_id */
+	{ &perseas__joining_request__descriptor, 152, 9 },
 	/* Request.copy_turn and Reply.copy_turn */
 	{ &perseas__request__descriptor, 26, 9 },
 	{ &perseas__reply__descriptor, 31, 9 },
@@ -149,6 +153,9 @@ static const struct {
 	{ &perseas__order_result__descriptor, 131, 9 },
 	{ &perseas__order_result__descriptor, 132, 9 },
 	{ &perseas__order_result__descriptor, 133, 9 },
+	/* OrderResult.sent and whole */
+	{ &perseas__order_result__descriptor, 152, 9 },
+	{ &perseas__order_result__descriptor, 153, 9 },
 	/* Stores of level 1, which have a secret key (key.h): the key's hash in a roster, and the
 	 * key. */
 	{ &perseas__roster__descriptor, 80, LEVEL_1 },

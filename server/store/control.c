@@ -42,7 +42,7 @@ enum {
 	FILES_VERSION = 9,    /* first version that reports missing files of an image */
 	ASIDE_VERSION = 9,    /* first version that lists images that were set aside */
 	LABELS_VERSION = 9,   /* first version that reports labels and boots */
-	SIZES_VERSION = 9,    /* first version with the sizes of rosters in an order's result */
+	RESULT_VERSION = 9,   /* first version whose result of an order has sizes and copies */
 	/* first version that reports failed copies, rates of resyncs, and where mirrors run */
 	REPORT_VERSION = 9,
 	RECORD_VERSION = 9, /* first version that reports the record of a claimed image */
@@ -60,13 +60,16 @@ static uint32_t peer_level(const struct session *session)
 	return session->version ? ps_version_highest_level(session->version) : PS_LEVEL_MAX;
 }
 
-static void clear_roster_sizes(Perseas__OrderResult *result)
+static void strip_result(Perseas__OrderResult *result)
 {
 	result->members_before = result->acks_before = result->members = result->acks = 0;
+	result->sent = 0;
+	result->whole = (char *)protobuf_c_empty_string;
 }
 
-/* Removes failed copies, rates of resyncs and locations from a status, in copies of the owner's
- * reports, because other peers need the originals. Without memory, it removes all reports. */
+/* Removes failed copies, rates of resyncs, places in line and locations from a status, in copies of
+ * the owner's reports, because other peers need the originals. Without memory, it removes all
+ * reports. */
 static void strip_reports(Perseas__StoreStatus *status)
 {
 	const size_t count = status->n_mirrors;
@@ -78,6 +81,7 @@ static void strip_reports(Perseas__StoreStatus *status)
 		reports[i] = *status->mirrors[i];
 		reports[i].broken = NULL;
 		reports[i].location = NULL;
+		reports[i].copy_place = 0;
 		reports[i].resync = NULL;
 		list[i] = &reports[i];
 	}
@@ -111,8 +115,8 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		strip_reports(status);
 	if (status->figures && session->version < REPORT_VERSION)
 		strip_figures(status);
-	if (status->result && session->version < SIZES_VERSION)
-		clear_roster_sizes(status->result);
+	if (status->result && session->version < RESULT_VERSION)
+		strip_result(status->result);
 	if (status->order && ps_version_needed_by(&status->order->base) > session->version)
 		status->order = NULL;
 }

@@ -332,6 +332,21 @@ static void zero_ring(void *arg)
 	memset(log->base + PS_RING_OFFSET, 0, log->size - PS_RING_OFFSET);
 }
 
+/* Makes the image another one, without a parent. Returns false if memory is out. */
+static bool set_image_id(Perseas__Header *header, ProtobufCBinaryData id)
+{
+	uint8_t *data = malloc(id.len);
+
+	if (!data)
+		return false;
+	memcpy(data, id.data, id.len);
+	free(header->image_id.data);
+	header->image_id = (ProtobufCBinaryData){ id.len, data };
+	free(header->parent_id.data);
+	header->parent_id = (ProtobufCBinaryData){ 0, NULL };
+	return true;
+}
+
 /* A resync that was not harmless when it began does not become harmless when it is announced again,
  * because the data that was lost then still counts. */
 int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why)
@@ -350,6 +365,10 @@ int store_joining(struct session *session, const Perseas__JoiningRequest *reques
 	ret = header_edit(store->header, &header, why);
 	if (ret)
 		return ret;
+	if (request->image_id.len && !set_image_id(header, request->image_id)) {
+		header_free(header);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
 	header->harmless = request->harmless &&
 	                   (header->state != STATE(JOINING) || header->harmless);
 	header->state = STATE(JOINING);

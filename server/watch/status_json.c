@@ -43,6 +43,7 @@ static void write_mirror(struct ps_json *json, const Perseas__StoreStatus *statu
 	ps_json_number(json, "copy_rate", resync ? resync->rate : 0);
 	ps_json_number(json, "copy_left_ms", resync ? resync->left_ms : 0);
 	ps_json_text(json, "copied_whole", resync && *resync->whole ? resync->whole : NULL);
+	ps_json_number(json, "copy_place", report->copy_place);
 	ps_json_number(json, "broken_copies", report->broken ? report->broken->count : 0);
 	ps_json_text(json, "trouble", report->trouble);
 	ps_json_end(json, '}');

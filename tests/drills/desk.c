@@ -112,9 +112,9 @@ bool option_set(struct perseas_options *options, const char *word)
 	const char *equals = strchr(word, '=');
 	uint64_t value = equals ? strtoull(equals + 1, NULL, 0) : 0;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const char *const names[] = { "create",     "takeover",  "acks",    "log",   "ring",
-		                      "connect-ms", "commit-ms", "open-ms", "shape", "demand",
-		                      "fetch-rate", "mirror-ms", "pace-ms" };
+	const char *const names[] = { "create",     "takeover",  "acks",    "log",        "ring",
+		                      "connect-ms", "commit-ms", "open-ms", "shape",      "demand",
+		                      "fetch-rate", "mirror-ms", "pace-ms", "resync-rate" };
 	unsigned i = 0;
 
 	while (i < sizeof(names) / sizeof(names[0]) &&
@@ -159,6 +159,9 @@ bool option_set(struct perseas_options *options, const char *word)
 		return true;
 	case 12:
 		options->pace_ms = (uint32_t)value;
+		return true;
+	case 13:
+		options->resync_rate = value;
 		return true;
 	default:
 		return false;

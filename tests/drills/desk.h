@@ -17,7 +17,7 @@
  *
  * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N,
  * mirror-ms=N, pace-ms=N, shape=SEED (content.h), demand (PERSEAS_RECOVERY_ON_DEMAND), fetch-rate=N
- * (bytes a second).
+ * and resync-rate=N (bytes a second).
  */
 #ifndef PERSEAS_DRILLS_DESK_H
 #define PERSEAS_DRILLS_DESK_H

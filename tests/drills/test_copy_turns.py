@@ -5,7 +5,7 @@ import re
 import pytest
 
 from binding import CREATE, Store
-from drill import FABRICS, MIB, OK, mirror_list, run_command
+from drill import FABRICS, MIB, OK, mirror_list, run_command, status_of
 from teller import until
 
 STORES = 4
@@ -18,6 +18,16 @@ COPIES = re.compile(r"store (\w+): (?:.* (repairs) the image in place|the image 
 def copies_of(log):
     """Returns the copies that the log tells of: (store, "repairs") and (store, "whole")."""
     return [(store, begun or done) for store, begun, done in COPIES.findall(log)]
+
+
+def overrun_ring(store):
+    """Commits until a mirror is missed, and then more than the ring holds."""
+    def commit():
+        store.write("data", 0, b"x" * PART)
+        return True
+    until(lambda: commit() and store.stat().live == 2, "a mirror that is missed")
+    for _ in range(2 * RING // PART):
+        commit()
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -35,12 +45,7 @@ def test_the_stores_of_a_daemon_that_returns_are_copied_in_turn(mirrors, fabric,
             store.publish()
         daemons[2].kill9()
         for store in stores:
-            def commit(store=store):
-                store.write("data", 0, b"x" * PART)
-                return True
-            until(lambda: commit() and store.stat().live == 2, "a mirror that is missed")
-            for _ in range(2 * RING // PART):
-                commit()
+            overrun_ring(store)
         daemons[2].restart()
         until(lambda: all(store.stat().live == 3 for store in stores), "live mirrors")
         assert [store.stat().resyncs for store in stores] == [1] * STORES
@@ -53,3 +58,34 @@ def test_the_stores_of_a_daemon_that_returns_are_copied_in_turn(mirrors, fabric,
         assert [store for store, _ in told[::2]] == [store for store, _ in told[1::2]]
     for name in names:
         assert run_command("verify", name, mirrors=daemons).status == OK
+
+
+def test_scripts_learn_the_place_of_a_mirror_that_waits(mirrors):
+    """Of two stores, one waits until the other one's slow copy has ended."""
+    daemons = mirrors(3)
+    names = ["store0", "store1"]
+
+    def places():
+        """Returns the state of the third mirror and its place, for each store whose owner has
+        told them."""
+        owners = [status_of(name, daemons)["owner"] or {} for name in names]
+        return sorted((mirror["state"], mirror["copy_place"]) for owner in owners
+                      for mirror in owner.get("mirrors", ())[2:])
+
+    with contextlib.ExitStack() as stack:
+        stores = [stack.enter_context(Store(name, mirror_list(daemons), flags=CREATE, acks=2,
+                                            ring_size=RING, resync_rate=64 << 10))
+                  for name in names]
+        for store in stores:
+            store.map("data", MIB)
+            store.publish()
+        until(lambda: places() == [("live", None)] * 2, "owners that told of their mirrors")
+        daemons[2].kill9()
+        for store in stores:
+            overrun_ring(store)
+        for store in stores:
+            store.write("data", MIB // 2, b"y" * (MIB // 2))
+        daemons[2].restart()
+        until(lambda: places() == [("resyncing", None), ("stale", 1)], "a mirror that waits")
+        until(lambda: all(store.stat().live == 3 for store in stores), "live mirrors")
+        until(lambda: places() == [("live", None)] * 2, "owners that said so")

@@ -148,6 +148,26 @@ def test_all_images_go_elsewhere_while_owners_commit(fleet, writer):
         assert store.read("data", 0, 8) == b"contents"
 
 
+def test_it_says_what_the_replacements_were_sent(fleet, writer):
+    """By the owner of one store, and by the command itself, which opens the other one."""
+    daemons = fleet("r1", "r2", "r3", "r4", "r5")
+    busy = writer("busy", daemons[:3])
+    fill("idle", daemons[:3], {"data": b"contents" * 1024}, **PATIENT)
+    plan = drain(daemons[0].address, "--dry-run", "--json", mirrors=daemons).json()
+    assert {(i["sent"], i["whole"]) for i in plan["images"]} == {(None, None)}
+    done = drain(daemons[0].address, "--json", mirrors=daemons)
+    assert done.status == OK, done
+    assert {i["store"]: (i["sent"], i["whole"]) for i in done.json()["images"]} == \
+        {"busy": (4096, "joins"), "idle": (8192, "joins")}
+    done = drain(daemons[1].address, mirrors=daemons[1:])
+    assert done.status == OK, done
+    moved = {line.split("'")[1]: line.partition("; ")[2] for line in done.out.splitlines()
+             if "moved to" in line}
+    assert moved == {"busy": "sent 4.0 KiB (copied whole: joins)",
+                     "idle": "sent 8.0 KiB (copied whole: joins)"}
+    busy.end()
+
+
 @LONG
 def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
     """The command is killed after it announced a change, and after a change was made. The owner

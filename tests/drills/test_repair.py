@@ -1,11 +1,14 @@
 """perseas verify --repair: the owner repairs mirrors while its program runs. It changes nothing
 unless W other mirrors agree with the owner's memory."""
 import ctypes
+import os
 import threading
 
 from binding import CREATE, Store
 from drill import (MIB, NO, OK, PARTLY, SECONDS, USAGE, fill, mirror_list, run_command, wait_even,
                    wait_for, wait_ownerless)
+from rules import Rules
+from teller import pieces
 from test_verify import corrupt
 
 SIZE = 16 * MIB
@@ -123,3 +126,24 @@ def test_the_command_is_killed_and_repeated(perseas, mirrors):
         assert repair(perseas, daemons, "--wait", "1").status in (OK, PARTLY)
         wait_for(lambda: store.stat().resyncs == 1, SECONDS, "a repair that has ended")
         assert repair(perseas, daemons).status == OK
+
+
+def test_a_client_without_admin_has_nothing_repaired(perseas, mirrors, tmp_path):
+    """It has every other right, and the owner's own rights do not help it. The rights that
+    deploy/access.md names suffice."""
+    owner = "allow uid:%d all" % os.geteuid()
+    rules = Rules(tmp_path / "access", owner, "allow anonymous create,own,read,recover")
+    daemons = mirrors(3, "shm", rules.options)
+    others = ",".join(each.mirror.tcp for each in daemons)
+    with bank(daemons) as store:
+        corrupt(daemons[1], "bank", WRONG, SIZE)
+        before = pieces(daemons)
+        done = repair(perseas, others)
+        assert done.status == NO, done
+        assert 'anonymous lacks the right "admin" on store bank' in done.err, done
+        assert pieces(daemons) == before
+        assert store.stat().resyncs == 0
+        for each in daemons:
+            assert rules.put(each, owner, "allow anonymous read,admin")
+        assert repair(perseas, others).status == OK
+        assert store.stat().resyncs == 1

@@ -80,13 +80,13 @@ struct perseas_tx;
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
 	X(ALONE, "alone", 8000, 15, "a roster counts alone before mirrors record it")              \
 	X(OLD_CLAIMS, "old-claims", 8000, 189, "R of the old roster only, while it is joint")      \
-	X(OLD_ACKS, "old-acks", 2000, 5, "W of the old roster only, while it is joint")            \
+	X(OLD_ACKS, "old-acks", 2000, 17, "W of the old roster only, while it is joint")           \
 	X(LATE, "late-roster", 8000, 366, "a newer roster that a claim shows is ignored")          \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
 	X(VERSIONS, "versions", 8000, 974, "rosters are compared by version only")                 \
-	X(FEW_SEE, "few-see", 8000, 4, "a change is settled when one of the old roster has it")    \
+	X(FEW_SEE, "few-see", 8000, 17, "a change is settled when one of the old roster has it")   \
 	X(BEHIND, "behind", 8000, 3, "a change is settled, and W do not hold everything")          \
-	X(UNTOUCHED, "untouched", 32000, 740, "adopted by an open that touches fewer than T")      \
+	X(UNTOUCHED, "untouched", 32000, 1328, "adopted by an open that touches fewer than T")     \
 	X(JOINT_ANEW, "joint-anew", 4000, 30, "made anew, and the joint roster does not list it")  \
 	X(JOINT_UNASKED, "joint-unasked", 100, 2, ".. listed, and nobody is asked before")         \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
@@ -100,7 +100,7 @@ struct perseas_tx;
 	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
 	X(UNAWAITED, "unawaited", 2000, 24, ".. before the transactions of its last chunk are")    \
-	X(UNCOMMITTED, "uncommitted", 2000, 19, "a chunk holds bytes that are not committed")      \
+	X(UNCOMMITTED, "uncommitted", 2000, 9, "a chunk holds bytes that are not committed")       \
 	X(OLD_SPILL, "old-spill", 8000, 57, "an old spill comes back as new")                      \
 	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
 	X(SPILLED_EARLY, "spilled-early", 2000, 9, "spilled before the sessions are cut")          \
@@ -158,7 +158,7 @@ struct perseas_tx;
 	X(LAGS, "lags", 8000, 92, ".. of a mirror that lags behind the map")                       \
 	X(HALF, "half", 4000, 1340, ".. of an image that is not whole")                            \
 	X(OUTLIVES, "outlives", 4000, 8, ".. that was asked for an earlier mapping")               \
-	X(UNFETCHED, "unfetched", 2000, 20, "a chunk is copied from memory that is missing")       \
+	X(UNFETCHED, "unfetched", 2000, 34, "a chunk is copied from memory that is missing")       \
 	X(UNSETTLED, "unsettled", 2000, 17, "a commit overlooks what came while it was stored to") \
 	X(TORN_MISSED, "torn-missed", 2000, 16, ".. what was stored to a part of a granule")       \
 	X(TORN_WHOLE, "torn-whole", 1000, 2, "a granule counts as here when a part has come")      \

@@ -123,6 +123,8 @@ int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_b
 	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
 	sim_count(world_of(p), SIM_SENT_REST, base == PS_DUE_REST);
 	sim_count(world_of(p), SIM_SENT_DIFFERENT, base == PS_DUE_DIFFERENT);
+	sim_count(world_of(p), SIM_FORMER_DIFFERENT,
+	          base == PS_DUE_DIFFERENT && p->upkeep.resync.gets_new_image_id);
 	return rc;
 }
 

@@ -81,6 +81,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(SENT_CHANGED, 1, ".. sent only what changed")                 \
 	X(SENT_REST, 1, ".. sent what was left of a broken copy")       \
 	X(SENT_DIFFERENT, 1, ".. sent what differed by digests")        \
+	X(FORMER_DIFFERENT, 1, ".. of those, former members")           \
 	X(REPAIRS, 1, "repairs that found nothing wrong")               \
 	X(BESIDE_HUNG, 1, "images copied whole while a mirror hung")    \
 	X(CHANGED_BESIDE, 1, ".. rosters changed while one did")        \

@@ -26,6 +26,18 @@ TEST(claims_out_of_range_are_refused)
 	assert_refused_with(request, claim.image_id.len, 8);
 }
 
+TEST(an_images_new_id_is_whole_or_left_out)
+{
+	Perseas__JoiningRequest joining = MESSAGE_OF(JoiningRequest, joining_request);
+	Perseas__Request request = message_request(&joining);
+
+	assert_accepted(request);
+	joining.image_id = message_id(1);
+	assert_accepted(request);
+	assert_refused_with(request, joining.image_id, message_id(NO_ID));
+	assert_refused_with(request, joining.image_id.len, 8);
+}
+
 /* Settle and abandon name the making of the store that they are for. */
 TEST(requests_for_no_store_are_refused)
 {

@@ -171,6 +171,8 @@ TEST(results_out_of_range_are_refused)
 	result.id = message_id(1);
 	assert_accepted_with(request, result.text, longest);
 	assert_refused_with(request, result.text, too_long);
+	assert_accepted_with(request, result.whole, longest);
+	assert_refused_with(request, result.whole, too_long);
 	result.members_before = result.acks_before = result.members = 1;
 	result.acks = 2;
 	assert_refused(request);

@@ -243,12 +243,14 @@ static void tell_result(struct mirror *mirror)
 	                                           .store = message_bank, .order = &order);
 	Perseas__OrderResult result = MESSAGE_OF(OrderResult, order_result, .id = OWNER(9),
 	                                         .done = true, .members_before = 1,
-	                                         .acks_before = 1, .members = 2, .acks = 2);
+	                                         .acks_before = 1, .members = 2, .acks = 2,
+	                                         .sent = 1 << 20,
+	                                         .whole = (char *)(uintptr_t) "joins");
 	Perseas__Location location = MESSAGE_OF(Location, location, .host = message_bank);
 	Perseas__MirrorReport report = MESSAGE_OF(MirrorReport, mirror_report,
 	                                          .address = (char *)(uintptr_t) "m1:7170",
 	                                          .state = (char *)(uintptr_t) "live",
-	                                          .location = &location);
+	                                          .location = &location, .copy_place = 3);
 	Perseas__MirrorReport *reports[] = { &report };
 	Perseas__ConfirmRequest confirm = MESSAGE_OF(ConfirmRequest, confirm_request,
 	                                             .n_mirrors = 1, .mirrors = reports,
@@ -303,9 +305,14 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 		assert_int_equal(reply->list->stores[0]->owner_boot.len, version >= 9 ? 16 : 0);
 		assert_int_equal(reply->list->stores[0]->mirrors[0]->location != NULL,
 		                 version >= 9);
+		assert_int_equal(status->store->status->mirrors[0]->copy_place,
+		                 version >= 9 ? 3 : 0);
 		assert_int_equal(status->store->status->owner_boot.len, version >= 9 ? 16 : 0);
 		assert_int_equal(reply->list->stores[0]->result->acks, version >= 9 ? 2 : 0);
 		assert_int_equal(status->store->status->result->members_before, version >= 9);
+		assert_int_equal(reply->list->stores[0]->result->sent, version >= 9 ? 1 << 20 : 0);
+		assert_string_equal(status->store->status->result->whole,
+		                    version >= 9 ? "joins" : "");
 		done(reply);
 		done(status);
 	}

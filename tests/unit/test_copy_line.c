@@ -41,6 +41,7 @@ static void assert_waits(struct fixture *f, unsigned mirror, enum perseas_mirror
 		assert_int_equal(put_big(f, 5000, 9, (uint8_t)i), 0);
 	}
 	assert_non_null(strstr(stat_of(f, mirror).trouble, "number 1 in its daemon's line"));
+	assert_int_equal(stat_of(f, mirror).copy_place, 1);
 	assert_int_equal(owner_stat(f->o).resync_bytes, 0);
 }
 
@@ -56,9 +57,24 @@ TEST(a_copy_waits_for_its_turn, struct fixture *f)
 	direct_keep_after(f->o->d, f->o->p, SLOW);
 	assert_int_equal(store_status(f->o->d->mirrors[0].stores, STORE, &status, &why), 0);
 	assert_non_null(strstr(status.mirrors[1]->trouble, "number 1 in its daemon's line"));
+	assert_int_equal(status.mirrors[1]->copy_place, 1);
+	assert_int_equal(status.mirrors[0]->copy_place, 0);
 	give_turn_back();
 	assert_catches_up(f, 1);
+	assert_int_equal(stat_of(f, 1).copy_place, 0);
 	assert_carries(f, 0);
+}
+
+TEST(a_mirror_that_died_does_not_wait, struct fixture *f)
+{
+	miss_more_than_the_ring(f, 1);
+	direct_start(f->o->d, 1);
+	take_turn(f, 1);
+	assert_waits(f, 1, PERSEAS_MIRROR_STALE);
+	give_turn_back();
+	direct_crash(f->o->d, 1);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_DOWN);
+	assert_int_equal(stat_of(f, 1).copy_place, 0);
 }
 
 /* An image that is made anew is not recorded by others before its turn. */

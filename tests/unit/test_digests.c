@@ -250,3 +250,135 @@ TEST(digests_keep_to_the_rate, struct fixture *f)
 	compare_big(f);
 	assert_true(f->o->d->now - begun >= ps_ms(100000));
 }
+
+static const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0, 0 },
+					  joins = { PERSEAS_ROSTER_ADD, NULL, "sim://1", 0, 0 };
+
+/* Mirror 1 leaves the roster. Its image stays. */
+static void leave(struct fixture *f)
+{
+	assert_int_equal(owner_change(f->o, &leaves), 0);
+	owner_complete(f->o);
+	assert_int_equal(owner_state(f->o, 1), PERSEAS_MIRROR_REMOVED);
+}
+
+#define JOINS "being sent what differs by digests: it joins the roster"
+
+/* Mirror 1 joins again. Its image becomes another one, which the roster lists. */
+static void assert_joins(struct fixture *f)
+{
+	Perseas__Header *after;
+
+	owner_complete(f->o);
+	assert_catches_up(f, 1);
+	after = header_of(f, 1);
+	assert_true(ps_id_equal(after->image_id, f->o->p->mirrors[1].image_id));
+	assert_non_null(ps_roster_member(f->o->p->roster, after->image_id.data));
+	assert_int_equal(after->parent_id.len, 0);
+	perseas__header__free_unpacked(after, NULL);
+	assert_carries(f, 0);
+}
+
+static void assert_joins_after_digests(struct fixture *f, uint64_t bytes)
+{
+	assert_int_equal(owner_change(f->o, &joins), 0);
+	assert_being_sent(f, 1, JOINS, bytes);
+	assert_joins(f);
+}
+
+TEST(a_former_member_is_sent_what_differs, struct fixture *f)
+{
+	uint8_t id[PS_ID_SIZE];
+
+	memcpy(id, f->o->p->mirrors[1].image_id, PS_ID_SIZE);
+	leave(f);
+	assert_int_equal(put_big(f, 3 * GRANULE, 9, 5), 0);
+	diverge(f, 7 * GRANULE, 97);
+	assert_joins_after_digests(f, 2 * GRANULE);
+	assert_memory_not_equal(id, f->o->p->mirrors[1].image_id, PS_ID_SIZE);
+}
+TEST_ALSO(a_former_member_is_sent_what_differs, setup_direct, teardown);
+
+/* The image was loaded from a spill since. */
+TEST(a_child_of_a_former_member_is_sent_what_differs, struct fixture *f)
+{
+	leave(f);
+	assert_int_equal(put_big(f, 3 * GRANULE, 9, 5), 0);
+	direct_crash(f->o->d, 1);
+	load_spilled(f, 1);
+	assert_joins_after_digests(f, GRANULE);
+}
+
+/* The owner was another one when the member left. */
+TEST(a_former_member_of_another_owner_is_sent_what_differs, struct fixture *f)
+{
+	leave(f);
+	assert_int_equal(put_big(f, 3 * GRANULE, 9, 5), 0);
+	change_owner(f);
+	assert_joins_after_digests(f, GRANULE);
+}
+
+/* Until Joining the image is the one that it was. The change goes on. */
+TEST(a_session_with_a_former_member_breaks_while_it_is_compared, struct fixture *f)
+{
+	uint8_t id[PS_ID_SIZE];
+	Perseas__Header *header;
+
+	memcpy(id, f->o->p->mirrors[1].image_id, PS_ID_SIZE);
+	leave(f);
+	assert_int_equal(put_big(f, 3 * GRANULE, 9, 5), 0);
+	assert_int_equal(owner_change(f->o, &joins), 0);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_DIGEST);
+	reach(f->o, PS_RESYNC_COMPARING);
+	round_of(f->o);
+	assert_string_equal(f->o->p->upkeep.change.text,
+	                    "comparing the image that the new mirror has");
+	direct_crash(f->o->d, 1);
+	header = header_of(f, 1);
+	assert_true(ps_id_equal(header->image_id, id));
+	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
+	perseas__header__free_unpacked(header, NULL);
+	while (f->o->p->upkeep.resync.state != PS_RESYNC_NONE)
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY__NOT_SET);
+	direct_start(f->o->d, 1);
+	while (owner_state(f->o, 1) != PERSEAS_MIRROR_RESYNCING) {
+		assert_int_equal(f->o->p->upkeep.change.stage, PS_CHANGE_COPYING);
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	}
+	assert_being_sent(f, 1, JOINS, GRANULE);
+	assert_joins(f);
+}
+
+/* After Joining the image has its new id, and the next copy goes on where this one broke. */
+TEST(a_copy_to_a_former_member_breaks, struct fixture *f)
+{
+	leave(f);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(put_big(f, i * GRANULE, 9, 11), 0);
+	assert_int_equal(owner_change(f->o, &joins), 0);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_RESYNCING);
+	while (stat_of(f, 1).resync_done < 2 * GRANULE)
+		direct_keep(f->o->d, f->o->p);
+	direct_crash(f->o->d, 1);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_DOWN);
+	direct_start(f->o->d, 1);
+	assert_being_sent(f, 1, "being sent what is left of a copy that broke: it joins the roster",
+	                  8 * GRANULE);
+	assert_joins(f);
+}
+
+/* Its segments are others, so it is copied whole beside the old image. */
+TEST(a_former_member_with_other_segments_is_copied_whole, struct fixture *f)
+{
+	void *addr;
+
+	leave(f);
+	assert_int_equal(perseas_map(f->o->p, "more", 100, &addr), 0);
+	assert_int_equal(perseas_publish(f->o->p), 0);
+	assert_int_equal(owner_change(f->o, &joins), 0);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_RESYNCING);
+	assert_string_equal(stat_of(f, 1).resync_whole, "joins");
+	owner_complete(f->o);
+	assert_catches_up(f, 1);
+}

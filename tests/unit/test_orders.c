@@ -129,6 +129,13 @@ static void assert_sizes(const Perseas__OrderResult *result, unsigned members_be
 	assert_int_equal(result->acks, acks);
 }
 
+/* What was sent to the mirror that joined. */
+static void assert_copy(const Perseas__OrderResult *result, uint64_t sent, const char *whole)
+{
+	assert_int_equal(result->sent, sent);
+	assert_string_equal(result->whole, whole);
+}
+
 static void hear_until_told(struct owner *o, unsigned mirror)
 {
 	for (unsigned rounds = 0; !result_at(o, mirror) || !result_at(o, mirror)->done; rounds++) {
@@ -147,15 +154,18 @@ TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 	hear_until_told(o, 2);
 	assert_int_not_equal(result_at(o, 2)->code, 0);
 	assert_sizes(result_at(o, 2), 0, 0, 0, 0);
+	assert_copy(result_at(o, 2), 0, "");
 	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);
 	assert_string_equal(result_at(o, 2)->text, "the roster is changed");
 	assert_sizes(result_at(o, 2), 3, 2, 4, 3);
+	assert_copy(result_at(o, 2), SIZE, "joins");
 	order(o, "sim://2", 'd', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://4");
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);
 	assert_sizes(result_at(o, 2), 4, 3, 3, 2);
+	assert_copy(result_at(o, 2), 0, "");
 	assert_int_equal(o->p->member_count, 3);
 }
 
@@ -195,6 +205,7 @@ TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);
 	assert_sizes(result_at(o, 2), 0, 0, 0, 0);
+	assert_copy(result_at(o, 2), 0, "");
 	assert_int_equal(o->p->acks, 3);
 	owner_free(o);
 }

@@ -57,6 +57,24 @@ TEST_WITH(a_mirror_joins, setup_two_of_three, teardown, struct fixture *f)
 	assert_mirror_whole(f, 2, "joins");
 }
 
+/* Copies to other mirrors are no part of what the mirror that joined was sent. */
+TEST_WITH(the_mirror_that_joined_was_sent_so_much, setup_two_of_three, teardown, struct fixture *f)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://2", 0, 0 };
+	const struct ps_joining_copy *copy = &f->o->p->upkeep.change.copy;
+
+	assert_int_equal(owner_change(f->o, &wanted), 0);
+	owner_keep_stage(f->o, PS_CHANGE_NONE);
+	assert_int_equal(copy->sent, SIZE + BIG);
+	assert_string_equal(copy->whole->name, "joins");
+	direct_crash(f->o->d, 1);
+	memory_heap_lose(f->o->d->mirrors[1].memory, NULL);
+	direct_start(f->o->d, 1);
+	assert_whole(f, "lost");
+	assert_int_equal(copy->sent, SIZE + BIG);
+	assert_string_equal(copy->whole->name, "joins");
+}
+
 static void become_of_another_owner(struct fixture *f)
 {
 	miss_more_than_the_ring(f, 1);

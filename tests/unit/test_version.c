@@ -164,11 +164,16 @@ TEST(a_field_is_of_the_version_that_brought_it)
 		{ &perseas__store_status__descriptor, "zone", 9 },
 		{ &perseas__store_status__descriptor, "owner_boot", 9 },
 		{ &perseas__confirm_request__descriptor, "boot", 9 },
+		{ &perseas__joining_request__descriptor, "whole", BEFORE },
+		{ &perseas__joining_request__descriptor, "image_id", 9 },
+		{ &perseas__mirror_report__descriptor, "copy_place", 9 },
 		{ &perseas__order_result__descriptor, "done", BEFORE },
 		{ &perseas__order_result__descriptor, "members_before", 9 },
 		{ &perseas__order_result__descriptor, "acks_before", 9 },
 		{ &perseas__order_result__descriptor, "members", 9 },
 		{ &perseas__order_result__descriptor, "acks", 9 },
+		{ &perseas__order_result__descriptor, "sent", 9 },
+		{ &perseas__order_result__descriptor, "whole", 9 },
 		{ &perseas__standby__descriptor, "order", BEFORE },
 	};
 

@@ -154,6 +154,7 @@ static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *repor
 	ps_json_text(json, "state", report->state);
 	ps_json_number(json, "seq", report->seq);
 	resync_json(json, report);
+	ps_json_number_if(json, "copy_place", report->copy_place, report->copy_place);
 	if (ps_json_begin_if(json, "broken_copies", report->broken != NULL)) {
 		ps_json_number(json, "count", report->broken->count);
 		ps_json_number(json, "bytes", report->broken->bytes);

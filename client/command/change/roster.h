@@ -34,6 +34,13 @@ struct ps_roster_sizes {
 	unsigned members, acks;
 };
 
+/* What copies sent to the mirror that joined by a change. */
+struct ps_roster_copy {
+	bool is_known;
+	uint64_t sent;  /* bytes, also those sent in vain */
+	char whole[32]; /* name of the reason why the last copy sent everything; "": it did not */
+};
+
 /* Prints that the change was made. told: the sentence of the store's owner about it, or "". */
 void ps_roster_print_change_done(const struct ps_args *args, const char *told,
                                  const struct ps_roster_sizes *sizes);
@@ -81,13 +88,13 @@ enum ps_exit ps_roster_preview_change(const struct ps_images *images, const stru
  * settled: then the open refuses. */
 enum ps_exit ps_roster_check_change(const struct ps_images *images, const struct ps_args *args);
 
-/* Sends the change to the live owner and follows it for at most args->wait_ms. Returns
- * PS_EXIT_PARTLY if a signal stopped it first. */
+/* Sends the change to the live owner and follows it for at most args->wait_ms. Fills in *copy.
+ * Returns PS_EXIT_PARTLY if a signal stopped it first. */
 enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                       const struct ps_args *args);
+                                       const struct ps_args *args, struct ps_roster_copy *copy);
 
 /* Changes the roster of a store that has no owner: opens the store, changes the roster, and closes
- * the store. */
-enum ps_exit ps_roster_change_by_open(const struct ps_args *args);
+ * the store. Fills in *copy. */
+enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_roster_copy *copy);
 
 #endif

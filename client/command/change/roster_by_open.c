@@ -68,12 +68,15 @@ static enum perseas_roster_kind change_kind(const struct ps_args *args)
 	}
 }
 
-static void print_done(const struct ps_args *args, const struct ps_opened *before, perseas_t *p)
+static void print_done(const struct ps_args *args, const struct ps_opened *before, perseas_t *p,
+                       struct ps_roster_copy *copy)
 {
 	static const struct ps_roster_sizes untold;
 	struct ps_opened after;
 
 	ps_opened_read(p, &after);
+	*copy = (struct ps_roster_copy){ .is_known = true, .sent = after.sent };
+	snprintf(copy->whole, sizeof(copy->whole), "%s", after.whole);
 	if (ps_roster_is_cancel(args))
 		ps_roster_print_change_done(
 			args, "the change is taken back: the roster is as it was before", &untold);
@@ -84,7 +87,7 @@ static void print_done(const struct ps_args *args, const struct ps_opened *befor
 		                                                       after.acks });
 }
 
-enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
+enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_roster_copy *copy)
 {
 	struct perseas_options options = args->options;
 	struct perseas_roster_change change = {
@@ -99,6 +102,7 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 	perseas_t *p;
 	int rc;
 
+	copy->is_known = false;
 	ps_roster_announce_change(args);
 	ps_stop_catch();
 	/* The open itself withdraws a change that an owner left unfinished. */
@@ -120,7 +124,7 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 	else if (rc)
 		status = ps_roster_report_refused(args, rc, perseas_message(p));
 	else
-		print_done(args, &before, p);
+		print_done(args, &before, p, copy);
 	perseas_close(p);
 	return status;
 }

@@ -52,6 +52,7 @@ struct wait {
 	char told[1024];           /* the progress that was printed last */
 	bool found;                /* with cancel: there was an order to cancel */
 	bool over;                 /* the result is known, or cannot be learnt any more */
+	struct ps_roster_copy copy;
 	enum ps_exit status;
 };
 
@@ -115,6 +116,14 @@ static void print_change_made(const Perseas__OrderResult *result, const struct p
 			"perseas roster shows it, and --acks with a change sets it");
 }
 
+/* Notes what was sent to the mirror that joined. An owner of the version before does not tell. */
+static void note_copy(const Perseas__OrderResult *result, struct ps_roster_copy *copy)
+{
+	copy->is_known = result->members != 0;
+	copy->sent = result->sent;
+	snprintf(copy->whole, sizeof(copy->whole), "%s", result->whole);
+}
+
 /* Prints progress, or the result of a change or cancel. */
 static void report_order_result(struct wait *wait, const Perseas__OrderResult *result,
                                 const struct ps_args *args)
@@ -124,6 +133,7 @@ static void report_order_result(struct wait *wait, const Perseas__OrderResult *r
 	fflush(stdout);
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
 	wait->over = result->done;
+	note_copy(result, &wait->copy);
 	if (result->done && ps_roster_is_cancel(args))
 		wait->status = report_cancel(result, wait->found, args);
 	else if (result->done && result->code)
@@ -225,7 +235,7 @@ static void find_order(const struct ps_images *images, struct wait *wait)
 }
 
 enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                       const struct ps_args *args)
+                                       const struct ps_args *args, struct ps_roster_copy *copy)
 {
 	const uint8_t *owner =
 		images->told[ps_images_find_owner(images)]->header->promised_owner.data;
@@ -240,5 +250,8 @@ enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_i
 		find_order(images, &wait);
 	status = send_order(peers, args, &wait);
 	ps_stop_catch();
-	return status ? status : await_order_result(peers, args, &wait);
+	if (!status)
+		status = await_order_result(peers, args, &wait);
+	*copy = wait.copy;
+	return status;
 }

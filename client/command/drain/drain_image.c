@@ -6,7 +6,6 @@
 #include "drain.h"
 #include "../ask/drop.h"
 #include "../ask/verdict.h"
-#include "../change/roster.h"
 #include "../../../proto/control/envelope.h"
 
 #include <poll.h>
@@ -180,8 +179,8 @@ static enum ps_exit change_roster(struct step *s, const char *old, const char *n
 	    ps_address_parse(new, &change.members[1], NULL))
 		return ps_complain(PS_EXIT_FAILURE, "'%s' or '%s' is no address", old, new);
 	if (ps_images_find_owner(&s->images) >= 0)
-		return ps_roster_change_by_owner(&s->peers, &s->images, &change);
-	return ps_roster_change_by_open(&change);
+		return ps_roster_change_by_owner(&s->peers, &s->images, &change, &s->image->copy);
+	return ps_roster_change_by_open(&change, &s->image->copy);
 }
 
 static bool target_answers(const struct step *s, const char *address)

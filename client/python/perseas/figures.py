@@ -74,6 +74,7 @@ class MirrorStat:
     address: str
     fabric: str
     state: str
+    copy_place: int
     seq: int
     resync_done: int
     resync_total: int
