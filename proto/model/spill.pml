@@ -18,7 +18,7 @@
  * in no other contents.
  *
  * Left out: empty mirrors that are made anew (core.pml), changes of the members (roster.pml), and
- * one spill that is loaded by two daemons at once.
+ * one spill that is loaded by two daemons at once (tests/sim/copied_spill.c).
  */
 #ifndef N
 #define N 2             /* mirrors */

@@ -15,11 +15,10 @@
 #include <string.h>
 
 static const struct sim_aim *const aims[] = {
-	&sim_absence_aim, &sim_deposed_aim,  &sim_disjoint_aim,
-	&sim_fillers_aim, &sim_forger_aim,   &sim_fork_aim,
-	&sim_hang_aim,    &sim_impostor_aim, &sim_loaded_aim,
-	&sim_lossy_aim,   &sim_misled_aim,   &sim_overload_aim,
-	&sim_past_aim,    &sim_removed_aim,  &sim_reverted_mirror_aim,
+	&sim_absence_aim,  &sim_copied_spill_aim, &sim_deposed_aim, &sim_disjoint_aim,
+	&sim_fillers_aim,  &sim_forger_aim,       &sim_fork_aim,    &sim_hang_aim,
+	&sim_impostor_aim, &sim_loaded_aim,       &sim_lossy_aim,   &sim_misled_aim,
+	&sim_overload_aim, &sim_past_aim,         &sim_removed_aim, &sim_reverted_mirror_aim,
 	&sim_stuck_aim,
 };
 

@@ -32,10 +32,10 @@ struct sim_aim {
 /* Returns true if operators order repairs in this schedule (absence.c). */
 bool sim_absence_repairs(const struct sim_world *w);
 
-extern const struct sim_aim sim_absence_aim, sim_deposed_aim, sim_disjoint_aim, sim_fillers_aim,
-	sim_forger_aim, sim_fork_aim, sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim,
-	sim_misled_aim, sim_overload_aim, sim_past_aim, sim_removed_aim, sim_reverted_mirror_aim,
-	sim_stuck_aim;
+extern const struct sim_aim sim_absence_aim, sim_copied_spill_aim, sim_deposed_aim,
+	sim_disjoint_aim, sim_fillers_aim, sim_forger_aim, sim_fork_aim, sim_hang_aim,
+	sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim, sim_overload_aim,
+	sim_past_aim, sim_removed_aim, sim_reverted_mirror_aim, sim_stuck_aim;
 
 /* Makes the schedule one of a kind, if the seed or the mistake is for one. */
 void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);

@@ -104,6 +104,7 @@ struct perseas_tx;
 	X(OLD_SPILL, "old-spill", 8000, 57, "an old spill comes back as new")                      \
 	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
 	X(SPILLED_EARLY, "spilled-early", 2000, 9, "spilled before the sessions are cut")          \
+	X(KEPT_ID, "kept-id", 100, 5, "an image whose spill may be copied keeps its id")           \
 	X(SPILL_WINS, "spill-wins", 8000, 18, "an old spill wins over the memory")                 \
 	X(STAYS, "stays", 100, 15, "a detour has no end")                                          \
 	X(INSISTS, "insists", 100, 5, "a fabric that does not work is the only one tried")         \

@@ -118,6 +118,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \
+	X(COPIED, 1, "copies of spills that an open found")             \
 	X(AWAY, 1, "images copied away from a live owner")              \
 	X(REMOVED, 1, "images whose files were removed")                \
 	X(MENDED, 1, ".. and made again before a claim")                \

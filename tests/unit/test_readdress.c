@@ -132,6 +132,24 @@ TEST(a_member_does_not_take_the_place_of_one_that_is_away)
 	assert_refused(o, &wanted);
 }
 
+/* Another change of the roster is joint. */
+TEST(an_address_is_not_recorded_during_another_change)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, 0 };
+	struct owner *o = begin_test(3, 2);
+
+	o->d->leads[4] = 0;
+	begin_removal(o, "sim://2");
+	owner_keep_stage(o, PS_CHANGE_JOINT);
+	assert_int_equal(perseas_roster(o->p, &wanted), PERSEAS_EBUSY);
+	assert_says(o, "another change of the roster is not over");
+	assert_string_equal(o->p->roster->members[0]->address, "sim://0");
+	owner_complete(o);
+	replace_member(o, "sim://0", "sim://4");
+	assert_string_equal(o->p->roster->members[0]->address, "sim://4");
+}
+
 /* The owner dies when one of three mirrors has recorded the new address of member 0. */
 static struct owner *die_while_recording(unsigned recorder, struct before *before)
 {
