@@ -188,8 +188,7 @@ static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_ima
 		return show_roster(images, args);
 	if (args->dry_run)
 		return ps_roster_preview_change(images, args);
-	return owner >= 0 ? ps_roster_change_by_owner(peers, images, args,
-	                                              &(struct ps_roster_copy){ 0 })
+	return owner >= 0 ? ps_roster_change_by_owner(peers, images, args, NULL)
 	                  : ps_roster_check_change(images, args);
 }
 
@@ -216,7 +215,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	if (args->dry_run || is_done)
 		return status;
 	if (!status && args->action && owner < 0)
-		status = ps_roster_change_by_open(args, &(struct ps_roster_copy){ 0 });
+		status = ps_roster_change_by_open(args, NULL);
 	if (!status && args->action && ps_roster_new_address(args))
 		ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
 	return status;

@@ -318,7 +318,17 @@ TEST(a_former_member_of_another_owner_is_sent_what_differs, struct fixture *f)
 	assert_joins_after_digests(f, GRANULE);
 }
 
-/* Until Joining the image is the one that it was. The change goes on. */
+static void keep_until(struct fixture *f, enum ps_resync_state state)
+{
+	for (unsigned i = 0; f->o->p->upkeep.resync.state != state; i++) {
+		assert_true(i < ROUNDS);
+		assert_int_equal(f->o->p->upkeep.change.stage, PS_CHANGE_COPYING);
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	}
+}
+
+/* A comparison takes long, and the session breaks. The image is still the one that it was, and the
+ * change goes on. */
 TEST(a_session_with_a_former_member_breaks_while_it_is_compared, struct fixture *f)
 {
 	uint8_t id[PS_ID_SIZE];
@@ -328,9 +338,10 @@ TEST(a_session_with_a_former_member_breaks_while_it_is_compared, struct fixture 
 	leave(f);
 	assert_int_equal(put_big(f, 3 * GRANULE, 9, 5), 0);
 	assert_int_equal(owner_change(f->o, &joins), 0);
-	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_DIGEST);
-	reach(f->o, PS_RESYNC_COMPARING);
-	round_of(f->o);
+	f->o->p->options.resync_rate = 1;
+	keep_until(f, PS_RESYNC_COMPARING);
+	direct_keep_after(f->o->d, f->o->p, 20000 * MS);
+	assert_int_equal(f->o->p->upkeep.resync.state, PS_RESYNC_COMPARING);
 	assert_string_equal(f->o->p->upkeep.change.text,
 	                    "comparing the image that the new mirror has");
 	direct_crash(f->o->d, 1);
@@ -338,14 +349,10 @@ TEST(a_session_with_a_former_member_breaks_while_it_is_compared, struct fixture 
 	assert_true(ps_id_equal(header->image_id, id));
 	assert_int_equal(header->state, PERSEAS__STATE__STATE_CONSISTENT);
 	perseas__header__free_unpacked(header, NULL);
-	while (f->o->p->upkeep.resync.state != PS_RESYNC_NONE)
-		direct_keep_after(f->o->d, f->o->p, ROUND);
-	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY__NOT_SET);
+	keep_until(f, PS_RESYNC_NONE);
+	f->o->p->options.resync_rate = 0;
 	direct_start(f->o->d, 1);
-	while (owner_state(f->o, 1) != PERSEAS_MIRROR_RESYNCING) {
-		assert_int_equal(f->o->p->upkeep.change.stage, PS_CHANGE_COPYING);
-		direct_keep_after(f->o->d, f->o->p, ROUND);
-	}
+	keep_until(f, PS_RESYNC_COPYING);
 	assert_being_sent(f, 1, JOINS, GRANULE);
 	assert_joins(f);
 }
@@ -358,8 +365,10 @@ TEST(a_copy_to_a_former_member_breaks, struct fixture *f)
 		assert_int_equal(put_big(f, i * GRANULE, 9, 11), 0);
 	assert_int_equal(owner_change(f->o, &joins), 0);
 	owner_keep(f->o, 1, PERSEAS_MIRROR_RESYNCING);
-	while (stat_of(f, 1).resync_done < 2 * GRANULE)
+	for (unsigned i = 0; stat_of(f, 1).resync_done < 2 * GRANULE; i++) {
+		assert_true(i < ROUNDS);
 		direct_keep(f->o->d, f->o->p);
+	}
 	direct_crash(f->o->d, 1);
 	owner_keep(f->o, 1, PERSEAS_MIRROR_DOWN);
 	direct_start(f->o->d, 1);

@@ -88,13 +88,13 @@ enum ps_exit ps_roster_preview_change(const struct ps_images *images, const stru
  * settled: then the open refuses. */
 enum ps_exit ps_roster_check_change(const struct ps_images *images, const struct ps_args *args);
 
-/* Sends the change to the live owner and follows it for at most args->wait_ms. Fills in *copy.
- * Returns PS_EXIT_PARTLY if a signal stopped it first. */
+/* Sends the change to the live owner and follows it for at most args->wait_ms. Fills in *copy
+ * unless it is NULL. Returns PS_EXIT_PARTLY if a signal stopped it first. */
 enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
                                        const struct ps_args *args, struct ps_roster_copy *copy);
 
 /* Changes the roster of a store that has no owner: opens the store, changes the roster, and closes
- * the store. Fills in *copy. */
+ * the store. Fills in *copy unless it is NULL; on failure *copy stays. */
 enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_roster_copy *copy);
 
 #endif

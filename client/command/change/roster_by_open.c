@@ -75,8 +75,10 @@ static void print_done(const struct ps_args *args, const struct ps_opened *befor
 	struct ps_opened after;
 
 	ps_opened_read(p, &after);
-	*copy = (struct ps_roster_copy){ .is_known = true, .sent = after.sent };
-	snprintf(copy->whole, sizeof(copy->whole), "%s", after.whole);
+	if (copy) {
+		*copy = (struct ps_roster_copy){ .is_known = true, .sent = after.sent };
+		snprintf(copy->whole, sizeof(copy->whole), "%s", after.whole);
+	}
 	if (ps_roster_is_cancel(args))
 		ps_roster_print_change_done(
 			args, "the change is taken back: the roster is as it was before", &untold);
@@ -102,7 +104,6 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_rost
 	perseas_t *p;
 	int rc;
 
-	copy->is_known = false;
 	ps_roster_announce_change(args);
 	ps_stop_catch();
 	/* The open itself withdraws a change that an owner left unfinished. */

@@ -252,6 +252,7 @@ enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_i
 	ps_stop_catch();
 	if (!status)
 		status = await_order_result(peers, args, &wait);
-	*copy = wait.copy;
+	if (copy)
+		*copy = wait.copy;
 	return status;
 }
