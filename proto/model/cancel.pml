@@ -434,7 +434,7 @@ init {
  *   in the code: unit test_roster_cancel test_the_mark_counts_on_w_of_the_new_one
  * full found -DOLD=1 -DNEW=3 -DW0=1 -DW1=2 -DOWNERS=3 -DPOSTS=1 -DMISTAKE=16: its mark was seen
  *   in the code: unit test_roster_cancel test_the_mark_is_kept_by_who_sees_it
- * quick found -DOLD=1 -DNEW=2 -DW0=1 -DOWNERS=3 -DPOSTS=1 -DMISTAKE=17: the mark is not kept
+ * full found -DOLD=1 -DNEW=2 -DW0=1 -DOWNERS=3 -DPOSTS=1 -DMISTAKE=17: the mark is not kept
  *   in the code: unit test_roster_cancel test_the_mark_is_kept_by_who_sees_it
  * full found -DOWNERS=3 -DPOSTS=1 -DLOSSES=1 -DDEAD=4 -DDEAD2=2 -DCANCEL=0 -DMISTAKE=18: a leaving one too
  *   in the code: unit test_decided_roster what_is_acknowledged_after_an_open_that_failed_is_found

@@ -5,10 +5,11 @@ What is to be run stands in each model, in lines of the form
 
      * quick|full holds|found|hunted|event OPTIONS: words
 
-quick runs are also part of --quick. holds: no state breaks a property, and all states were
-looked at. found: the mistake that is seeded breaks one. hunted: the same, where there are too many
-states to look at all: some, by chance, with fixed seeds. event: what is asserted never to happen
-does happen. Below each mistake stands where the same one is seeded in the code and found:
+quick runs are also part of --quick; they have at most half a million states, but for one of each
+model that holds. holds: no state breaks a property, and all states were looked at. found: the
+mistake that is seeded breaks one. hunted: the same, where there are too many states to look at all:
+some, by chance, with fixed seeds. event: what is asserted never to happen does happen. Below each
+mistake stands where the same one is seeded in the code and found:
 
      *   in the code: sim WORD | unit PROGRAM TEST
 

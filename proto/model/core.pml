@@ -408,7 +408,7 @@ init {
  * quick holds -DSTART=1 -DLOSSES=1 -DPOSTS=1 -DINPLACE=0 -DASKING=1: answers may be late, one loss
  * full holds -DSTART=1 -DLOSSES=1 -DPOSTS=1 -DINPLACE=0 -DASKING=2: requests and answers may be late
  * full holds -DN=2 -DW=2 -DLOSSES=1 -DOWNERS=3 -DPOSTS=1 -DASKING=1: two mirrors, three owners, late
- * quick holds -DN=5 -DW=2 -DSTART=1 -DLOSSES=0 -DPOSTS=1 -DINPLACE=0: five mirrors, of which two are enough
+ * full holds -DN=5 -DW=2 -DSTART=1 -DLOSSES=0 -DPOSTS=1 -DINPLACE=0: five mirrors, of which two are enough
  * full holds -DN=5 -DW=3 -DSTART=1 -DLOSSES=0 -DPOSTS=1: five mirrors
  * full holds -DN=5 -DW=4 -DSTART=1 -DLOSSES=0 -DPOSTS=1: five mirrors, four have every transaction
  * full holds -DN=5 -DW=5 -DSTART=1 -DLOSSES=0 -DPOSTS=1: five mirrors, all have every transaction
@@ -444,7 +444,7 @@ init {
  *   in the code: sim lands
  * full found -DMISTAKE=12 -DLOSSES=1: adopted without asking again (I6)
  *   in the code: sim unconfirmed
- * quick found -DMISTAKE=13 -DN=2 -DW=1 -DOWNERS=3: claimed late, nobody asked (I9)
+ * full found -DMISTAKE=13 -DN=2 -DW=1 -DOWNERS=3: claimed late, nobody asked (I9)
  *   in the code: sim unasked
  * quick found -DMISTAKE=11 -DN=2 -DW=2 -DOWNERS=3: the state's own mirror need not confirm (I6)
  *   in the code: sim own

@@ -29,7 +29,7 @@
  * quick holds -DSTOP=1: two creators that may stop, two mirrors
  * quick holds -DN=3 -DSTOP=1: three mirrors
  * quick holds -DN=3 -DSTOP=1 -DORDER=1: three mirrors, named in another order
- * quick holds -DLATE=2 -DSTOP=1: two requests that come late
+ * full holds -DLATE=2 -DSTOP=1: two requests that come late
  * quick holds -DLOSS=1 -DLATE=1: one of two mirrors loses its memory
  * full holds -DN=3 -DLATE=2 -DORDER=1: three mirrors, two requests that come late
  * full holds -DN=3 -DLATE=1 -DLOSS=1 -DSTOP=1: three mirrors, one that loses its memory

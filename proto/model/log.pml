@@ -167,8 +167,8 @@ init {
 }
 /*
  * quick holds -DS=5: two owners
- * quick holds -DOLD=1 -DS=5: the first owner writes no terminators
- * quick holds -DREADER=1 -DS=5: a reader
+ * full holds -DOLD=1 -DS=5: the first owner writes no terminators
+ * full holds -DREADER=1 -DS=5: a reader
  * full holds -DS=6: two owners, more transactions
  * full holds -DREADER=1 -DS=6: a reader, more transactions
  *
@@ -176,9 +176,9 @@ init {
  *   in the code: sim no-terminator
  * quick found -DMISTAKE=2 -DS=4: the terminator ends before the head that a user stored does
  *   in the code: unit test_forged test_zeros_follow_each_record
- * quick found -DMISTAKE=3 -DOLD=1 -DS=4: an image is adopted without a terminator at its slot
+ * full found -DMISTAKE=3 -DOLD=1 -DS=4: an image is adopted without a terminator at its slot
  *   in the code: unit test_forged test_a_delta_leaves_no_stored_record_at_its_slot
- * quick found -DMISTAKE=4 -DREADER=1 -DS=4: a reader follows a record before the terminator of the one before it
+ * full found -DMISTAKE=4 -DREADER=1 -DS=4: a reader follows a record before the terminator of the one before it
  *   in the code: unit test_log_forged no_record_is_followed_before_the_terminator_of_the_one_before_it
  * quick found -DMISTAKE=5 -DREADER=1 -DS=6: a reader follows a record that may be overwritten
  *   in the code: unit test_log_forged what_the_record_under_way_has_overwritten_is_not_followed

@@ -397,7 +397,7 @@ init {
  *   in the code: unit test_renew test_an_adopted_store_is_anothers
  * quick found -DLOSSES=0 -DPOSTS2=1 -DMISTAKE=21: fewer than R claimed
  *   in the code: unit test_renew test_fewer_than_r_decide_nothing
- * quick found -DLOSSES=1 -DPOSTS=1 -DPOSTS2=1 -DMISTAKE=22: nobody confirms before the first adoption
+ * full found -DLOSSES=1 -DPOSTS=1 -DPOSTS2=1 -DMISTAKE=22: nobody confirms before the first adoption
  *   in the code: unit test_renew test_all_confirm_before_the_first_adoption
  * quick found -DLOSSES=0 -DPOSTS2=1 -DMISTAKE=23: goes on before W have adopted
  *   in the code: unit test_renew test_it_goes_on_with_w_only

@@ -388,7 +388,7 @@ init {
 	}
 }
 /*
- * quick holds -DW=1 -DOWNERS=2: two mirrors, one is enough
+ * full holds -DW=1 -DOWNERS=2: two mirrors, one is enough
  * quick holds -DW=2 -DS=1: two mirrors, both needed
  * full holds -DW=2: .. and more transactions
  * full holds -DW=1 -DS=1: two mirrors, one is enough, three owners

@@ -356,7 +356,7 @@ init {
  * quick holds -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1: two mirrors, W = 2, a dead one replaced
  * full holds -DOLD=1 -DNEW=3 -DW0=1 -DW1=2 -DOWNERS=3: a second one is added
  * full holds -DOLD=3 -DNEW=1 -DW0=2 -DW1=1 -DOWNERS=3: one of two is removed
- * quick found -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1 -DLOSSES=1: .. it was called gone, and comes back
+ * full found -DOLD=3 -DNEW=5 -DW0=2 -DSEEN=1 -DLOSSES=1: .. it was called gone, and comes back
  *   in the code: sim gone
  * full found -DMISTAKE=1 -DW0=2 -DDEAD=4: R of the old roster only
  *   in the code: sim old-claims
@@ -372,7 +372,7 @@ init {
  *   in the code: sim late-roster
  * full found -DMISTAKE=7 -DOLD=3 -DNEW=3 -DW0=1 -DLOSSES=1 -DOWNERS=3: nobody is asked (I9)
  *   in the code: sim unasked
- * quick found -DMISTAKE=8 -DW0=3 -DNEW=6 -DW1=1 -DOWNERS=3 -DPOSTS=1 -DDEAD2=4: adopted on R alone
+ * full found -DMISTAKE=8 -DW0=3 -DNEW=6 -DW1=1 -DOWNERS=3 -DPOSTS=1 -DDEAD2=4: adopted on R alone
  *   in the code: sim untouched
  * quick found -DMISTAKE=9 -DOLD=1 -DNEW=2 -DW0=1 -DLOSSES=1: made anew, the id not listed
  *   in the code: sim joint-anew

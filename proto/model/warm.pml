@@ -216,7 +216,7 @@ init {
  *   in the code: unit test_warm_pages a_page_that_changed_meanwhile_is_not_right
  * quick found -DMISTAKE=2: a page is read again before the slot covers what changed it
  *   in the code: unit test_warm_pages a_page_is_read_when_a_slot_covers_it
- * quick found -DMISTAKE=3 -DRING=1: a lap of the log is not noticed
+ * full found -DMISTAKE=3 -DRING=1: a lap of the log is not noticed
  *   in the code: unit test_warm a_lap_ends_a_copy
  * quick found -DMISTAKE=4: the mirror's counter of changes is not compared
  *   in the code: unit test_warm what_is_no_transaction_ends_a_copy
@@ -228,5 +228,5 @@ init {
  * quick event -DCOVER=2: .. after a page was read again
  * quick event -DCOVER=3: .. after another owner
  * quick event -DCOVER=4: .. after the mirror was copied to
- * quick event -DCOVER=5: .. while the log had a record that no slot covered
+ * full event -DCOVER=5: .. while the log had a record that no slot covered
  */
