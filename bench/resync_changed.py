@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Measures what a mirror is sent that was away while some of the store changed, for longer than the
-owner's ring reaches: bytes, time, and the owner's rate meanwhile, next to a whole copy. Granules of
-64 KiB that change are drawn at random, the same in every run. Three mirrors, W = 2, share this host
-with the owner. Prints a table in Markdown, and saves every figure to build/resync_changed.json.
-Ends with status 1 if more than 1.3 times the changed granules were sent.
+owner's ring reaches: bytes, time, and the owner's rate meanwhile, next to a whole copy. The owner
+that brings the mirror back is the one that made the changes, which knows them, or the next one,
+which compares digests. Granules of 64 KiB that change are drawn at random, the same in every run.
+Three mirrors, W = 2, share this host with the owner. Prints a table in Markdown, and saves every
+figure to build/resync_changed.json. Ends with status 1 if more than 1.3 times the changed granules
+were sent.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -21,8 +24,22 @@ MOST_BYTES = 1.3        # times the changed granules
 MOST_TIME = 0.1         # of a whole copy, for 1 %
 
 
+OWNERS = ("same", "next")
+
+
 class Absences(Measurement):
-    """Measures whole copies, and what is sent after absences."""
+    """Measures whole copies, and what is sent after absences, by the owner that made the changes or
+    by the next one."""
+
+    def __init__(self, cluster, owner, words, seconds):
+        super().__init__(cluster, Worker(cluster, *words), seconds)
+        self.owner = owner
+        self.words = [word for word in words if word != "--make"] + ["--lacks-mirrors"]
+
+    def change_owner(self, permille):
+        """Ends the owner, and starts the next one, which goes on to change the same granules."""
+        self.worker.end()
+        self.worker = Worker(self.cluster, *self.words, "--permille", permille)
 
     def measure(self, begin):
         """Has begin() bring the last mirror back, and returns what was sent to it."""
@@ -44,26 +61,28 @@ class Absences(Measurement):
         granules = first["changed_bytes"] >> 16
         wait_for(lambda: self.look()["number"] - first["number"] > max(RING_ENTRIES, granules),
                  10 * SECONDS, "an absence")
+        if self.owner == "next":
+            self.change_owner(permille)
         return self.measure(self.back)
 
 
 def measure(args, fabric, owner):
-    """Returns what each kind of resync took. `owner` is "same": the one that made the changes."""
+    """Returns what each kind of resync took. `owner` is one of OWNERS."""
     size, told = args.size * MIB, []
     with Cluster(args.build.resolve(), MIRRORS, room=MIRRORS * (size + 64 * MIB)) as cluster:
-        worker = Worker(cluster, cluster.unix() if fabric == "shm" else cluster.tcp(), "--make",
-                        "--size", size, "--fabric", fabric)
-        absences = Absences(cluster, worker, args.seconds)
+        words = [cluster.unix() if fabric == "shm" else cluster.tcp(), "--make", "--size", size,
+                 "--fabric", fabric]
+        absences = Absences(cluster, owner, words, args.seconds)
         for _ in range(args.rounds):
             absences.quiet()
             quiet = absences.stretches["without"][-1]["rate"]
             told.append({"permille": None, **absences.measure(absences.resync)})
             for permille in args.permille:
                 told.append({"permille": permille, **absences.after_absence(permille)})
-            worker.ask(0)
+            absences.worker.ask(0)
             for each in told[-1 - len(args.permille):]:
                 each["rate_ratio"] = each["rate"] / quiet
-        worker.end()
+        absences.worker.end()
     return {"fabric": fabric, "owner": owner, "size": size, "resyncs": told}
 
 
@@ -103,8 +122,8 @@ def main():
     args.permille = [int(word) for word in args.permille.split(",")]
     lines, results, good = [], [], True
     try:
-        for fabric in args.fabrics.split(","):
-            results.append(measure(args, fabric, "same"))
+        for fabric, owner in itertools.product(args.fabrics.split(","), OWNERS):
+            results.append(measure(args, fabric, owner))
             more, enough = rows(results[-1])
             lines += more
             good = good and enough

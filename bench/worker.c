@@ -24,8 +24,8 @@
 
 static struct options {
 	const char *mirrors, *store, *fabric;
-	uint64_t size, bytes, resync_rate, acks, ring, pace, part;
-	bool make, no_pace, demand, standby, warm;
+	uint64_t size, bytes, resync_rate, acks, ring, pace, part, permille;
+	bool make, no_pace, demand, standby, warm, lacks_mirrors;
 } options;
 
 static const uint64_t NO_LIMIT = (uint64_t)1 << 40; /* bytes per second */
@@ -59,7 +59,11 @@ static const struct ps_option rows[] = {
 	  .help = "How long to wait for a mirror that lags." },
 	{ "no-pace", PS_OPTION_FLAG, AT(no_pace), .help = "Waits for no mirror that lags." },
 	{ "part", PS_OPTION_NUMBER, AT(part), "N", "1", 1, .help = "Changes an Nth of it." },
+	{ "permille", PS_OPTION_NUMBER, AT(permille), "N", "0", .high = 1000,
+	  .help = "Changes N in a thousand granules until a line says another number; 0: all." },
 	{ "demand", PS_OPTION_FLAG, AT(demand), .help = "Has memory come on demand." },
+	{ "lacks-mirrors", PS_OPTION_FLAG, AT(lacks_mirrors),
+	  .help = "Begins although mirrors are down." },
 	{ "standby", PS_OPTION_FLAG, AT(standby), .help = "Waits until the store has no owner." },
 	{ "warm", PS_OPTION_FLAG, AT(warm),
 	  .help = "With --standby: keeps a copy of the memory meanwhile, as fast as it can." },
@@ -240,7 +244,7 @@ static int open_segment(struct worker *w, struct times *times)
 	if (status)
 		return status;
 	times->opened = clock_ns();
-	if (fabric_check(w->p, options.fabric))
+	if (!options.lacks_mirrors && fabric_check(w->p, options.fabric))
 		return 2;
 	if (perseas_map(w->p, "segment", options.make ? options.size : 0, &memory) ||
 	    perseas_segment(w->p, "segment", &info))
@@ -340,6 +344,7 @@ int main(int argc, char **argv)
 	status = open_segment(&w, &times);
 	if (!status)
 		status = draw_granules(&w);
+	change_among(&w, options.permille);
 	if (!status && change_range(&w))
 		status = program_fail("commit", perseas_message(w.p));
 	if (!status) {
