@@ -64,8 +64,8 @@ cppcheck: $(PB).h
 		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto -iclient/python/build proto client server
 
 # Lays out all that is C or C++, or says where it is laid out otherwise.
-LAID_OUT = $(foreach dir,bench client debian doc proto server tests,$(shell find $(dir) -name '*.[ch]' \
-	-o -name '*.[ch]pp'))
+LAID_OUT = $(foreach dir,bench client debian doc proto server tests,$(shell find $(dir) \
+	-name build -prune -o \( -name '*.[ch]' -o -name '*.[ch]pp' \) -print))
 #: format          lays out all that is C or C++ by clang-format; check-format sees whether it is
 format:
 	@deploy/deps.sh format

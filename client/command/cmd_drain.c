@@ -162,16 +162,17 @@ static const char *end_word(const struct ps_drain_image *image)
 	return "untried";
 }
 
-/* Returns what was sent to the replacement, in words that follow the size of the image. */
-static const char *copy_text(const struct ps_roster_copy *copy, char *text, size_t size)
+/* Returns a text with the bytes that the replacement was sent, and why. It follows the size of the
+ * image in a sentence. */
+static const char *copy_text(const struct ps_replacement_copy *copy, char *text, size_t size)
 {
 	char sent[PS_SIZE_TEXT];
 
 	*text = '\0';
 	if (copy->is_known)
-		snprintf(text, size, "; sent %s%s%s%s", ps_size_text(sent, copy->sent),
-		         *copy->whole ? " (copied whole: " : "", copy->whole,
-		         *copy->whole ? ")" : "");
+		snprintf(text, size, "; sent %s%s%s%s", ps_size_text(sent, copy->sent_bytes),
+		         *copy->whole_reason ? " (copied whole: " : "", copy->whole_reason,
+		         *copy->whole_reason ? ")" : "");
 	return text;
 }
 
@@ -225,8 +226,9 @@ static void print_json(const struct ps_drain *drain, unsigned left, unsigned nam
 		ps_json_text(&json, "from", *image->from ? image->from : NULL);
 		ps_json_text(&json, "to", *image->to ? image->to : NULL);
 		ps_json_text(&json, "result", end_word(image));
-		ps_json_number_if(&json, "sent", image->copy.is_known, image->copy.sent);
-		ps_json_text(&json, "whole", *image->copy.whole ? image->copy.whole : NULL);
+		ps_json_number_if(&json, "sent", image->copy.is_known, image->copy.sent_bytes);
+		ps_json_text(&json, "whole",
+		             *image->copy.whole_reason ? image->copy.whole_reason : NULL);
 		ps_json_end(&json, '}');
 	}
 	ps_json_end(&json, ']');

@@ -157,11 +157,11 @@ struct ps_repair {
 	uint64_t leave_at; /* SENDING: when the repair ends unless the target is copied to */
 };
 
-/* What copies sent to the mirror that joined a roster, also in vain, and why the last one sent
- * everything, or NULL. */
+/* Sums up the copies to a mirror that joins a roster. */
 struct ps_joining_copy {
-	uint64_t sent;
-	const struct ps_whole_reason *whole;
+	uint64_t sent_bytes; /* by all copies, broken ones included */
+	/* why the last copy sends the whole store; NULL: it sends what differs */
+	const struct ps_whole_reason *whole_reason;
 };
 
 enum ps_change_stage {

@@ -157,9 +157,9 @@ void ps_orders_save_result(struct perseas *p)
 
 static void set_copy(Perseas__OrderResult *result, const struct ps_joining_copy *copy)
 {
-	result->sent = copy->sent;
-	if (copy->whole)
-		result->whole = (char *)copy->whole->name;
+	result->sent = copy->sent_bytes;
+	if (copy->whole_reason)
+		result->whole = (char *)copy->whole_reason->name;
 }
 
 static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,

@@ -16,7 +16,7 @@ void ps_resync_progress_begin(struct perseas *p)
 	ps_assert_locked(p);
 	r->recent_mark = r->previous_mark = (struct ps_resync_mark){ ps_now(p), 0 };
 	if (r->target->is_joining)
-		p->upkeep.change.copy.whole = r->whole_reason;
+		p->upkeep.change.copy.whole_reason = r->whole_reason;
 }
 
 void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
@@ -32,7 +32,7 @@ void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
 	r->sent_bytes += bytes;
 	p->commit.stat.resync_bytes += bytes;
 	if (r->target->is_joining)
-		p->upkeep.change.copy.sent += bytes;
+		p->upkeep.change.copy.sent_bytes += bytes;
 }
 
 /* Returns bytes per second since the mark, or 0 if none were sent or no time has passed. */

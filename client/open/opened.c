@@ -26,8 +26,10 @@ void ps_opened_read(perseas_t *p, struct ps_opened *opened)
 		.acks = p->acks,
 		.state_epoch = newest ? newest->epoch : 0,
 		.state_seq = newest ? newest->seq : 0,
-		.sent = p->upkeep.change.copy.sent,
-		.whole = p->upkeep.change.copy.whole ? p->upkeep.change.copy.whole->name : "",
+		.sent_bytes = p->upkeep.change.copy.sent_bytes,
+		.whole_reason = p->upkeep.change.copy.whole_reason
+		                        ? p->upkeep.change.copy.whole_reason->name
+		                        : "",
 	};
 	memcpy(opened->store_id, p->store_id, PS_ID_SIZE);
 	ps_admin_leave(p);

@@ -16,10 +16,9 @@ struct ps_opened {
 	unsigned members, acks; /* n and W of the settled roster */
 	uint64_t state_epoch;   /* epoch of the state that the open chose */
 	uint64_t state_seq;     /* seq of that state: its last transaction */
-	/* What copies sent to the mirror that joined by the last change of the roster, also in
-	 * vain, and the name of the reason why the last one sent everything, or "". */
-	uint64_t sent;
-	const char *whole;
+	uint64_t sent_bytes;    /* to the mirror that joined last, by all copies to it */
+	/* name of the reason why the last of these copies sent the whole store; "": it did not */
+	const char *whole_reason;
 };
 
 /* Fills in *opened from an open handle. */

@@ -5,7 +5,8 @@ import ctypes
 import pytest
 
 from binding import CREATE, Store
-from drill import FABRICS, MIB, OK, SECONDS, WITH_TLS, mirror_list, status_of, wait_for
+from drill import (FABRICS, MIB, OK, SECONDS, WITH_TLS, mirror_list, status_of, wait_even,
+                   wait_for)
 from teller import LOG, tellers, until  # noqa: F401
 
 SIZE = 16 * MIB
@@ -27,6 +28,7 @@ def test_a_mirror_of_another_owner_is_sent_what_differs(mirrors, perseas, fabric
     with Store("books", mirror_list(daemons), flags=CREATE) as store:
         store.map("large", SIZE)
         store.publish()
+        wait_even("books", daemons)
         daemons[1].kill9()
         store.write("large", 5 * MIB, b"while the mirror was away")
     told = []
@@ -59,6 +61,7 @@ def test_digests_hold_up_no_takeover(mirrors, perseas, tellers, fabric, dies):
     first.open("books", daemons, "create", LOG)
     first.books()
     first.run(50)
+    wait_even("books", daemons)
     daemons[2].kill9()
     done = first.run(20)
     first.ask("close")
@@ -93,7 +96,7 @@ def test_a_former_member_is_sent_what_differs(mirrors, perseas, fabric):
         store.map("large", SIZE)
         store.publish()
         store.write("large", 0, b"large" * 1000)
-        store.flush()
+        wait_even("books", daemons)
         before = status_of("books", daemons[2:])["mirrors"][0]["image_id"]
         assert perseas("roster", "remove", "books", others, daemons[2].address).status == OK
         store.write("large", 5 * MIB, b"while the mirror was no member")

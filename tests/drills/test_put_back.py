@@ -44,6 +44,19 @@ def write(tellers, daemons, page, count):  # noqa: F811
     desk.ask("close")
 
 
+def mirror_with_books(mirrors, tellers):
+    """Returns a mirror with transactions of an owner that has ended, and the page that tells
+    which."""
+    daemon, = mirrors(1)
+    page = tellers.page()
+    desk = tellers.desk(page)
+    desk.open("books", [daemon], "create", LOG)
+    desk.books()
+    desk.run(50)
+    desk.ask("close")
+    return daemon, page
+
+
 def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
         mirrors, tellers):  # noqa: F811
     """The third mirror, which has everything, is away: R mirrors answer, and the open is refused.
@@ -137,13 +150,7 @@ def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers
 
 def test_a_restart_and_a_directory_that_was_moved_are_no_copies(mirrors, tellers):  # noqa: F811
     """The same files at another path, and with another daemon."""
-    daemon, = mirrors(1)
-    page = tellers.page()
-    desk = tellers.desk(page)
-    desk.open("books", [daemon], "create", LOG)
-    desk.books()
-    desk.run(50)
-    desk.ask("close")
+    daemon, page = mirror_with_books(mirrors, tellers)
     for _ in range(2):
         daemon.kill9()
         elsewhere = daemon.memory.with_name("elsewhere")
@@ -159,13 +166,7 @@ def test_a_restart_and_a_directory_that_was_moved_are_no_copies(mirrors, tellers
 def test_another_container_over_the_same_memory_has_no_copy(mirrors, tellers):  # noqa: F811
     """The daemon starts again in other namespaces, where the memory directory is another mount of
     the same files, and the host has another name."""
-    daemon, = mirrors(1)
-    page = tellers.page()
-    desk = tellers.desk(page)
-    desk.open("books", [daemon], "create", LOG)
-    desk.books()
-    desk.run(50)
-    desk.ask("close")
+    daemon, page = mirror_with_books(mirrors, tellers)
     for name in ("first", "second"):
         daemon.kill9()
         daemon.mirror.wrap = [
@@ -180,13 +181,7 @@ def test_another_container_over_the_same_memory_has_no_copy(mirrors, tellers):  
 
 def test_an_image_of_a_version_without_notes_gets_one(mirrors, tellers):  # noqa: F811
     """Its first start with this version serves it. From then on a copy of it does not count."""
-    daemon, = mirrors(1)
-    page = tellers.page()
-    desk = tellers.desk(page)
-    desk.open("books", [daemon], "create", LOG)
-    desk.books()
-    desk.run(50)
-    desk.ask("close")
+    daemon, page = mirror_with_books(mirrors, tellers)
     daemon.kill9()
     note = daemon.memory / "books" / ".origin"
     note.unlink()

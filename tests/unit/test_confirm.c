@@ -238,8 +238,8 @@ static void call_eight_behind_the_question(struct owner *o)
 	assert_int_equal(perseas_confirm(o->p), 0);
 }
 
-/* One question serves all eight, and does not wait for the first one: nine calls take less than two
- * round trips, where one call after another takes nine. */
+/* Eight calls share a question, which is sent before the first question is answered. So nine calls
+ * take less than two round trips; one after another, they would take nine. */
 TEST(test_eight_calls_share_the_next_round, struct owner *o)
 {
 	const uint64_t start = o->d->now;

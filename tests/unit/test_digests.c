@@ -377,7 +377,8 @@ TEST(a_copy_to_a_former_member_breaks, struct fixture *f)
 	assert_joins(f);
 }
 
-/* Its segments are others, so it is copied whole beside the old image. */
+/* The mirror's image has other segments than the store, which is therefore copied whole beside that
+ * image. */
 TEST(a_former_member_with_other_segments_is_copied_whole, struct fixture *f)
 {
 	void *addr;

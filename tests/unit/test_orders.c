@@ -129,7 +129,7 @@ static void assert_sizes(const Perseas__OrderResult *result, unsigned members_be
 	assert_int_equal(result->acks, acks);
 }
 
-/* What was sent to the mirror that joined. */
+/* Asserts that the result has these bytes, sent to the mirror that joined, and this reason. */
 static void assert_copy(const Perseas__OrderResult *result, uint64_t sent, const char *whole)
 {
 	assert_int_equal(result->sent, sent);

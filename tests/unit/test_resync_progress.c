@@ -65,14 +65,14 @@ TEST_WITH(the_mirror_that_joined_was_sent_so_much, setup_two_of_three, teardown,
 
 	assert_int_equal(owner_change(f->o, &wanted), 0);
 	owner_keep_stage(f->o, PS_CHANGE_NONE);
-	assert_int_equal(copy->sent, SIZE + BIG);
-	assert_string_equal(copy->whole->name, "joins");
+	assert_int_equal(copy->sent_bytes, SIZE + BIG);
+	assert_string_equal(copy->whole_reason->name, "joins");
 	direct_crash(f->o->d, 1);
 	memory_heap_lose(f->o->d->mirrors[1].memory, NULL);
 	direct_start(f->o->d, 1);
 	assert_whole(f, "lost");
-	assert_int_equal(copy->sent, SIZE + BIG);
-	assert_string_equal(copy->whole->name, "joins");
+	assert_int_equal(copy->sent_bytes, SIZE + BIG);
+	assert_string_equal(copy->whole_reason->name, "joins");
 }
 
 static void become_of_another_owner(struct fixture *f)

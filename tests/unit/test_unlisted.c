@@ -8,7 +8,7 @@
 
 struct unit_fixture unit_fixture = { NULL, owner_teardown };
 
-static unsigned daemon_version; /* of the protocol; 0: this one */
+static unsigned daemon_version; /* the daemons' version of the protocol; 0: the present one */
 
 /* For daemons that tell no identity: their images alone tell them apart. */
 static int setup_version_8(void **state)

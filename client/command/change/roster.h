@@ -34,11 +34,12 @@ struct ps_roster_sizes {
 	unsigned members, acks;
 };
 
-/* What copies sent to the mirror that joined by a change. */
-struct ps_roster_copy {
-	bool is_known;
-	uint64_t sent;  /* bytes, also those sent in vain */
-	char whole[32]; /* name of the reason why the last copy sent everything; "": it did not */
+/* Sums up the copies to a mirror that joined by a change. */
+struct ps_replacement_copy {
+	bool is_known;       /* the owner told the other two members */
+	uint64_t sent_bytes; /* by all copies, broken ones included */
+	/* name of the reason why the last copy sent the whole store; "": it did not */
+	char whole_reason[32];
 };
 
 /* Prints that the change was made. told: the sentence of the store's owner about it, or "". */
@@ -91,10 +92,11 @@ enum ps_exit ps_roster_check_change(const struct ps_images *images, const struct
 /* Sends the change to the live owner and follows it for at most args->wait_ms. Fills in *copy
  * unless it is NULL. Returns PS_EXIT_PARTLY if a signal stopped it first. */
 enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                       const struct ps_args *args, struct ps_roster_copy *copy);
+                                       const struct ps_args *args,
+                                       struct ps_replacement_copy *copy);
 
 /* Changes the roster of a store that has no owner: opens the store, changes the roster, and closes
  * the store. Fills in *copy unless it is NULL; on failure *copy stays. */
-enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_roster_copy *copy);
+enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_replacement_copy *copy);
 
 #endif

@@ -69,15 +69,16 @@ static enum perseas_roster_kind change_kind(const struct ps_args *args)
 }
 
 static void print_done(const struct ps_args *args, const struct ps_opened *before, perseas_t *p,
-                       struct ps_roster_copy *copy)
+                       struct ps_replacement_copy *copy)
 {
 	static const struct ps_roster_sizes untold;
 	struct ps_opened after;
 
 	ps_opened_read(p, &after);
 	if (copy) {
-		*copy = (struct ps_roster_copy){ .is_known = true, .sent = after.sent };
-		snprintf(copy->whole, sizeof(copy->whole), "%s", after.whole);
+		*copy = (struct ps_replacement_copy){ .is_known = true,
+			                              .sent_bytes = after.sent_bytes };
+		snprintf(copy->whole_reason, sizeof(copy->whole_reason), "%s", after.whole_reason);
 	}
 	if (ps_roster_is_cancel(args))
 		ps_roster_print_change_done(
@@ -89,7 +90,7 @@ static void print_done(const struct ps_args *args, const struct ps_opened *befor
 		                                                       after.acks });
 }
 
-enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_roster_copy *copy)
+enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_replacement_copy *copy)
 {
 	struct perseas_options options = args->options;
 	struct perseas_roster_change change = {

@@ -52,7 +52,7 @@ struct wait {
 	char told[1024];           /* the progress that was printed last */
 	bool found;                /* with cancel: there was an order to cancel */
 	bool over;                 /* the result is known, or cannot be learnt any more */
-	struct ps_roster_copy copy;
+	struct ps_replacement_copy copy;
 	enum ps_exit status;
 };
 
@@ -116,12 +116,13 @@ static void print_change_made(const Perseas__OrderResult *result, const struct p
 			"perseas roster shows it, and --acks with a change sets it");
 }
 
-/* Notes what was sent to the mirror that joined. An owner of the version before does not tell. */
-static void note_copy(const Perseas__OrderResult *result, struct ps_roster_copy *copy)
+/* Takes the figures of the copy from the owner's result. An owner of the version before tells
+ * none. */
+static void note_copy(const Perseas__OrderResult *result, struct ps_replacement_copy *copy)
 {
 	copy->is_known = result->members != 0;
-	copy->sent = result->sent;
-	snprintf(copy->whole, sizeof(copy->whole), "%s", result->whole);
+	copy->sent_bytes = result->sent;
+	snprintf(copy->whole_reason, sizeof(copy->whole_reason), "%s", result->whole);
 }
 
 /* Prints progress, or the result of a change or cancel. */
@@ -235,7 +236,7 @@ static void find_order(const struct ps_images *images, struct wait *wait)
 }
 
 enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                       const struct ps_args *args, struct ps_roster_copy *copy)
+                                       const struct ps_args *args, struct ps_replacement_copy *copy)
 {
 	const uint8_t *owner =
 		images->told[ps_images_find_owner(images)]->header->promised_owner.data;

@@ -29,7 +29,7 @@ struct ps_drain_image {
 	char mirrors[PS_LIST_TEXT];         /* the members of its rosters, as a list */
 	/* Address of the member that left the roster, and of its replacement; "": not moved. */
 	char from[256], to[256];
-	struct ps_roster_copy copy; /* what was sent to the replacement */
+	struct ps_replacement_copy copy; /* of the store to the replacement */
 	enum ps_drain_end end;
 };
 

@@ -146,7 +146,7 @@ static int call_retry(void)
 	return rc ? rc : perseas_abort(tx);
 }
 
-/* It pauses, with an open transaction and without. */
+/* perseas_retry_conflict sleeps, with an open transaction and without. */
 static int call_retry_conflict(void)
 {
 	perseas_tx_t *tx;
