@@ -317,9 +317,10 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
 /*
  * Opens a store (PERSEAS_init, section 3): claims it, fences the previous owner, chooses the newest
  * state, rolls back the unfinished transaction, and makes that state this owner's on W mirrors (I5
- * to I7). Mirrors that are behind, ahead or empty are brought to this state before the call
- * returns. It also asks members of the store's roster that the list does not name, so that a list
- * may be older than a change of the roster.
+ * to I7). Mirrors that are behind, ahead or empty are brought to this state before the call returns
+ * if that takes little, or if they are needed for W, and otherwise by a thread of the library
+ * afterwards. It also asks members of the store's roster that the list does not name, so that a
+ * list may be older than a change of the roster.
  *
  * store, mirrors and options are as for perseas_create. The caller owns *p until perseas_close; *p
  * is NULL on an error. With RDMA, the ring of options.ring_size is registered: RLIMIT_MEMLOCK must
@@ -486,7 +487,7 @@ struct perseas_stat {
 	uint64_t mended_forward; /* mirrors that received at open the transactions that they
 	                            missed */
 	uint64_t mended_delta;   /* mirrors repaired at open by comparing both logs */
-	uint64_t mended_whole;   /* mirrors copied whole at open */
+	uint64_t mended_whole;   /* mirrors that were needed for W, and copied whole at open */
 	uint64_t resyncs;        /* mirrors copied to while transactions went on */
 	uint64_t resync_bytes;   /* bytes that were copied to mirrors for that, also in vain */
 	uint64_t allocations;    /* memory allocations by begin, set_range and commit */
@@ -569,7 +570,8 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len);
  * Ends the session, unmaps all segments, and frees the handle and its transactions; open
  * transactions are not committed. Like perseas_flush, it waits until W mirrors hold all commits
  * with PERSEAS_NOWAIT. It does not wait for a commit that is in doubt: call perseas_flush before.
- * Mirrors that are a little behind get half a second to catch up. p may be NULL.
+ * Mirrors that are a little behind get half a second to catch up; a mirror that is being copied to
+ * stays behind, until the next owner or perseas recover goes on with it. p may be NULL.
  * Errors: EINDOUBT (commits with PERSEAS_NOWAIT may be lost: W mirrors do not hold all of them),
  * EFENCED (the outcome of such commits is unknown): the handle is freed. EINVAL (in a child of
  * fork): the handle is unchanged.

@@ -45,7 +45,8 @@ typedef struct perseas_standby perseas_standby_t;
  * store, mirrors and options are as for perseas_open, to which perseas_standby_wait passes them.
  * options.order says which standby goes first, and options.name how perseas move and perseas status
  * call this one. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are refused. If no mirror has
- * the store, perseas_standby_wait creates it with PERSEAS_CREATE, and returns ENOSTORE without. The
+ * the store, perseas_standby_wait creates it with PERSEAS_CREATE, and returns ENOSTORE without. It
+ * also returns ENOSTORE if this standby ever saw the store, because a new one would be empty. The
  * standby also watches mirrors that join the roster later, and does not watch those that leave.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS

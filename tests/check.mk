@@ -132,7 +132,8 @@ check-instructions:
 	@$(RUN) instructions --user "8 bytes over shm: bench/instructions.py --build $(BUILD)"
 
 # CONTRIBUTING.md says which drills belong to root and which to the night. Four workers run them.
-DRILLS := $(PYTHON) -m pytest -q -rfEs -p no:cacheprovider
+# pytest cuts the reason of a failure off where its line ends, and tests/unstable.py reads it.
+DRILLS := env COLUMNS=240 $(PYTHON) -m pytest -q -rfEs -p no:cacheprovider
 AT_ONCE := -n 4 --dist=loadfile
 IN_DAYS := not timing and not night
 check-drills:

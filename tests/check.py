@@ -29,9 +29,9 @@ DURATIONS = pathlib.Path("build/durations")
 
 # Seconds that a suite takes on two processors, next to what runs beside it.
 USUALLY = {
-    "build": 60, "drills": 170, "python": 40,
-    "headers": 2, "abi": 2, "style": 4, "format": 8, "unit": 60, "instructions": 15, "sim": 40,
-    "crash": 30, "model": 40, "fuzz": 8, "cpp": 30, "install": 20, "mutants": 60,
+    "build": 130, "drills": 350, "python": 55,
+    "headers": 2, "abi": 2, "style": 3, "format": 8, "unit": 140, "instructions": 55, "sim": 230,
+    "crash": 55, "model": 120, "fuzz": 8, "cpp": 40, "install": 30, "mutants": 60,
 }
 AN_HOUR = 3600
 

@@ -48,12 +48,13 @@ SIM_WRAPPED := ps_deadlock_add_handle ps_deadlock_remove_handle \
 	ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
 	ps_quorum_is_t ps_rejoin_make_image_beside ps_rejoin_ask_to_make_image_beside ps_roster_set_image_id ps_demand_uniform_run \
 	ps_demand_request ps_demand_drop_link ps_demand_await_fill ps_granules_note_filled ps_update_durable_seq ps_token_check ps_tx_copy_committed ps_unwaited_await_all \
-	ps_unwaited_is_overdue ps_run_release ps_deferred_apply ps_deferred_end ps_gather_add_tx \
-	ps_gather_send_unless_tx_joins ps_gather_send ps_gather_restore ps_map_destroy_set \
-	ps_segments_match_header ps_quorum_can_remake_joint ps_commit_await ps_pace_await_copy \
-	ps_confirm_step ps_mirrors_confirmed ps_mirrors_with_whole_image ps_resync_is_confirmed \
-	ps_quorum_is_stuck ps_resync_would_count ps_commit_send ps_due_choose_base ps_due_make_set ps_mirror_post_bulk \
-	ps_resync_step_comparing ps_repair_step ps_due_add_wrong
+	ps_unwaited_is_flush_overdue ps_run_release ps_deferred_apply ps_deferred_end ps_gather_add_tx \
+	ps_gather_send_unless_tx_joins ps_gather_send ps_gather_restore_window ps_map_destroy_set \
+	ps_segments_match_header ps_quorum_can_remake_joining_mirror ps_commit_await_w_mirrors \
+	ps_pace_await_copy ps_confirm_step ps_mirrors_that_confirmed_call ps_mirrors_with_whole_image \
+	ps_resync_is_confirmed ps_quorum_is_stuck ps_resync_granted_image_would_count ps_commit_send \
+	ps_unsent_choose_base ps_unsent_make_set ps_mirror_post_bulk ps_resync_step_comparing \
+	ps_repair_step ps_unsent_add_wrong_granule
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)

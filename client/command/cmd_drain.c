@@ -186,7 +186,9 @@ static void print_image(const struct ps_drain *drain, unsigned i)
 		return;
 	printf("%u of %u: store '%s': ", i + 1, drain->count, store);
 	ps_size_text(size, image->status->bytes);
-	if (image->end == PS_DRAIN_LEFT)
+	if (image->end == PS_DRAIN_LEFT && *image->to)
+		printf("%s took its place, and its image is kept\n", image->to);
+	else if (image->end == PS_DRAIN_LEFT)
 		printf("not moved\n");
 	else if (image->end == PS_DRAIN_MOVED && !*image->to)
 		printf("its roster does not name the mirror any more\n");

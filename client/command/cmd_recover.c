@@ -4,6 +4,7 @@
 #include "command.h"
 #include "ask/ask.h"
 #include "../../proto/base/json.h"
+#include "change/lagging.h"
 #include "change/recover.h"
 
 #include <inttypes.h>
@@ -93,7 +94,7 @@ static void print_live_mirrors(const struct ps_args *args, perseas_t *p)
 
 		if (!perseas_mirror_stat(p, i, &mirror) && mirror.state != PERSEAS_MIRROR_LIVE &&
 		    mirror.state != PERSEAS_MIRROR_REMOVED)
-			ps_complain(PS_EXIT_OK, "%s is %s, and was not mended: %s", mirror.address,
+			ps_complain(PS_EXIT_OK, "%s is %s, and not up to date: %s", mirror.address,
 			            perseas_mirror_state_name(mirror.state), mirror.trouble);
 	}
 	if (stat.live <= opened.members - opened.acks)
@@ -113,8 +114,8 @@ static void print_live_mirrors(const struct ps_args *args, perseas_t *p)
 	       args->store, stat.seq, stat.epoch, stat.live, opened.members);
 }
 
-/* Opens and closes the store, so that W mirrors hold its state. This succeeds even if some mirrors
- * are down. */
+/* Opens and closes the store, so that W mirrors hold its state, and all that answer unless a signal
+ * ends the wait for them. This succeeds even if some mirrors are down. */
 static enum ps_exit recover_in_place(const struct ps_args *args)
 {
 	perseas_t *p;
@@ -122,6 +123,8 @@ static enum ps_exit recover_in_place(const struct ps_args *args)
 
 	if (status)
 		return status;
+	ps_stop_catch();
+	ps_lagging_await(p);
 	print_live_mirrors(args, p);
 	perseas_close(p);
 	return PS_EXIT_OK;

@@ -193,6 +193,17 @@ static void print_missing(const struct ps_images *images)
 	}
 }
 
+/* Prints the images that the last owner left behind. */
+static void print_left_behind(const struct ps_images *images)
+{
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (ps_images_is_listed(images, i) &&
+		    ps_images_is_left_behind(images, images->told[i]))
+			printf("the last owner left %s behind; perseas recover brings it up to "
+			       "date, or an owner that stays for as long as that takes\n",
+			       images->peers->addresses[i].text);
+}
+
 /* Prints the images that a restart of their daemons would lose, and why. */
 static void print_only_in_memory(const struct ps_images *images)
 {
@@ -303,6 +314,7 @@ static void print_text(const struct ps_images *images, const struct ps_set_aside
 	print_summary(images, store);
 	print_mirrors(images, aside);
 	print_missing(images);
+	print_left_behind(images);
 	print_only_in_memory(images);
 	ps_advice_print(images, store);
 	if (ps_images_find_owner(images) >= 0)

@@ -199,7 +199,7 @@ static bool lead_to_same_mirror(const struct ps_address *a, const struct ps_addr
 	                                   : strcasecmp(a->host, b->host) == 0;
 }
 
-static bool is_blank(char c)
+static bool is_space_or_tab(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -212,9 +212,9 @@ static int parse_list_entry(const char *text, size_t len, struct ps_address *add
 	unsigned i;
 	int code;
 
-	while (len > 0 && is_blank(*text))
+	while (len > 0 && is_space_or_tab(*text))
 		text++, len--;
-	while (len > 0 && is_blank(text[len - 1]))
+	while (len > 0 && is_space_or_tab(text[len - 1]))
 		len--;
 	if (count == PS_MIRRORS_MAX)
 		return ps_error_set(error, PERSEAS_EINVAL,

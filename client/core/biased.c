@@ -10,7 +10,8 @@
 
 void ps_biased_init(struct ps_biased *lock, struct ps_env *env)
 {
-	*lock = (struct ps_biased){ .env = env, .favorite_threshold = PS_BIASED_FIRST_THRESHOLD };
+	*lock = (struct ps_biased){ .env = env,
+		                    .takes_in_a_row_until_favorite = PS_BIASED_FIRST_THRESHOLD };
 	pthread_mutex_init(&lock->mutex, NULL);
 }
 
@@ -32,10 +33,10 @@ static void revoke_favorite(struct ps_biased *lock, const struct ps_seat *seat)
 	atomic_store_explicit(&lock->favorite, NULL, memory_order_relaxed);
 	ps_section_fence(lock->env);
 	while (ps_section_is_entered(&seat->section))
-		ps_section_sleep_briefly(lock->env);
+		ps_section_closer_sleep_briefly(lock->env);
 	lock->same_thread_count = 0;
-	if (lock->favorite_threshold < PS_BIASED_LAST_THRESHOLD)
-		lock->favorite_threshold *= 2;
+	if (lock->takes_in_a_row_until_favorite < PS_BIASED_LAST_THRESHOLD)
+		lock->takes_in_a_row_until_favorite *= 2;
 }
 
 void ps_biased_lock_slowly(struct ps_biased *lock)
@@ -72,7 +73,7 @@ void ps_biased_unlock_slowly(struct ps_biased *lock)
 
 	lock->same_thread_count = self == lock->last_thread ? lock->same_thread_count + 1 : 1;
 	lock->last_thread = self;
-	if (lock->env && lock->same_thread_count >= lock->favorite_threshold)
+	if (lock->env && lock->same_thread_count >= lock->takes_in_a_row_until_favorite)
 		atomic_store_explicit(&lock->favorite, find_or_make_seat(lock, self),
 		                      memory_order_release);
 	pthread_mutex_unlock(&lock->mutex);

@@ -26,10 +26,9 @@
 struct ps_env;
 
 enum {
-	PS_BIASED_FIRST_THRESHOLD =
-		/* the first favorite_threshold: acquisitions in a row that make a favorite */
-	256,
-	/* The maximum of `favorite_threshold`, which doubles each time a favorite is revoked. */
+	/* Takes in a row that make a favorite, at first. */
+	PS_BIASED_FIRST_THRESHOLD = 256,
+	/* The most that this grows to: it doubles each time a favorite is revoked. */
 	PS_BIASED_LAST_THRESHOLD = 1 << 14,
 };
 
@@ -52,7 +51,7 @@ struct ps_biased {
 	uintptr_t last_thread;      /* the thread that took the mutex last */
 	unsigned same_thread_count; /* how often in a row `last_thread` took it */
 	/* how often in a row a thread must take it to become the favorite */
-	unsigned favorite_threshold;
+	unsigned takes_in_a_row_until_favorite;
 };
 
 /* Initializes a lock. env's barrier must work, and env must outlive the lock; NULL: no barrier

@@ -54,9 +54,9 @@ struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigne
 	return blocks;
 }
 
-/* Ends the last element of the array at UINT64_MAX, so that ps_cover_is_past_end returns false
- * while blocks are in use (ps_blocks_from_array). */
-static void set_sentinel(struct ps_cover *cover)
+/* Ends the last element of the array at UINT64_MAX, so that ps_cover_is_behind_all_spans returns
+ * false while blocks are in use (ps_blocks_from_array). */
+static void end_array_with_sentinel(struct ps_cover *cover)
 {
 	assert(cover->span_count > 0 && cover->span_count <= cover->allocated_spans);
 	cover->spans[cover->span_count - 1].end = UINT64_MAX;
@@ -80,7 +80,7 @@ void ps_blocks_from_array(struct ps_cover *cover)
 	}
 	for (unsigned i = cover->block_count; i < blocks->block_capacity; i++)
 		blocks->directory[i].number = i;
-	set_sentinel(cover);
+	end_array_with_sentinel(cover);
 }
 
 void ps_blocks_to_array(struct ps_cover *cover)
@@ -216,7 +216,7 @@ static unsigned find_insertion_place(const struct ps_cover *cover, const struct 
 	               : place_in_block(last, cover->blocks->directory[last].count);
 }
 
-void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
+void ps_blocks_insert_span(struct ps_cover *cover, const struct ps_span *span)
 {
 	unsigned place = find_insertion_place(cover, span), at;
 	struct ps_span *spans;
@@ -237,18 +237,18 @@ void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
 		block->end = span->end;
 	cover->span_count++;
 	cover->covered_bytes += span->end - span->start;
-	set_sentinel(cover);
+	end_array_with_sentinel(cover);
 }
 
-void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end)
+void ps_blocks_extend_span(struct ps_cover *cover, unsigned place, uint64_t new_end)
 {
 	struct ps_span *span = span_at(cover, place);
 	struct block *block = block_at(cover, place);
 
-	cover->covered_bytes += end - span->end;
-	span->end = end;
+	cover->covered_bytes += new_end - span->end;
+	span->end = new_end;
 	if (place % STRIDE + 1 == block->count)
-		block->end = end;
+		block->end = new_end;
 }
 
 /* Removes a span and returns the place of the next one. A block that becomes empty moves behind the
@@ -274,7 +274,7 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 	return place;
 }
 
-void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
+void ps_blocks_add_and_merge_span(struct ps_cover *cover, const struct ps_span *span)
 {
 	unsigned place = find_span_place(cover, span->start);
 	const struct ps_span *old = span_at(cover, place);
@@ -291,7 +291,7 @@ void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
 	}
 	/* Without a used block, the array `spans` is valid again, and empty. */
 	if (cover->block_count)
-		ps_blocks_insert(cover, &merged);
+		ps_blocks_insert_span(cover, &merged);
 	else
-		ps_cover_append(cover, &merged);
+		ps_cover_append_span(cover, &merged);
 }

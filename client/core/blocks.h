@@ -21,15 +21,16 @@ enum {
 struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned span_capacity);
 
 /* Moves the cover's spans into its blocks. The array `spans` is invalid until ps_blocks_to_array,
- * except for a last element that ends at UINT64_MAX: it makes ps_cover_is_past_end return false. */
+ * except for a last element that ends at UINT64_MAX: it makes ps_cover_is_behind_all_spans return
+ * false. */
 void ps_blocks_from_array(struct ps_cover *cover);
 
-/* Do for a cover that uses blocks what ps_cover_span_from, ps_cover_insert and ps_cover_add
- * (cover.h) do. ps_blocks_insert takes only a span that overlaps and touches no other. A place that
- * ps_blocks_fit found is valid only until the next insertion. */
+/* Do for a cover that uses blocks what ps_cover_span_from, ps_cover_insert_span and
+ * ps_cover_add_and_merge_span (cover.h) do. ps_blocks_insert_span takes only a span that overlaps
+ * and touches no other. A place that ps_blocks_fit found is valid only until the next insertion. */
 const struct ps_span *ps_blocks_span_from(const struct ps_cover *cover, uint64_t address);
-void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span);
-void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span);
+void ps_blocks_insert_span(struct ps_cover *cover, const struct ps_span *span);
+void ps_blocks_add_and_merge_span(struct ps_cover *cover, const struct ps_span *span);
 
 /* Returns true if `first` ends where `next` begins, and the two are in different segments, so that
  * they must not be merged. */

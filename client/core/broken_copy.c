@@ -19,8 +19,8 @@ enum { DOUBLINGS = 16 }; /* enough to reach the longest pause */
 void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 {
 	ps_assert_locked(p);
-	m->broken_copies.begun_at = ps_now(p);
-	m->broken_copies.begun_at_head = p->commit.ring.append_position;
+	m->broken_copies.copy_begun_at = ps_now(p);
+	m->broken_copies.ring_position_at_begin = p->commit.ring.append_position;
 	m->broken_copies.commit_pauses = (struct ps_commit_pauses){
 		.acked_at_pause = m->acked_seq
 	};
@@ -30,8 +30,9 @@ void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mirror *m,
                                      uint64_t now)
 {
-	const uint64_t bytes = p->commit.ring.append_position - m->broken_copies.begun_at_head;
-	const uint64_t took_ms = (now - m->broken_copies.begun_at) / ps_ms(1) + 1;
+	const uint64_t bytes = p->commit.ring.append_position -
+	                       m->broken_copies.ring_position_at_begin;
+	const uint64_t took_ms = (now - m->broken_copies.copy_begun_at) / ps_ms(1) + 1;
 
 	return bytes / took_ms * 1000;
 }
@@ -40,16 +41,17 @@ static void count_broken_copy(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_broken_copies *broken = &m->broken_copies;
 	const uint64_t now = ps_now(p);
-	const unsigned doublings = broken->count < DOUBLINGS ? broken->count : DOUBLINGS;
+	const unsigned doublings = broken->broken_copy_count < DOUBLINGS ? broken->broken_copy_count
+	                                                                 : DOUBLINGS;
 
 	broken->transaction_bytes_per_s = rate_of_transactions(p, m, now);
-	broken->broke_at = now;
+	broken->last_broke_at = now;
 	broken->sent_bytes += p->upkeep.resync.sent_bytes;
-	broken->count++;
-	broken->pause_ns = FIRST_PAUSE << doublings;
-	if (broken->pause_ns > LONGEST_PAUSE)
-		broken->pause_ns = LONGEST_PAUSE;
-	m->retry.delay_ns = broken->pause_ns;
+	broken->broken_copy_count++;
+	broken->pause_before_next_ns = FIRST_PAUSE << doublings;
+	if (broken->pause_before_next_ns > LONGEST_PAUSE)
+		broken->pause_before_next_ns = LONGEST_PAUSE;
+	m->retry.delay_ns = broken->pause_before_next_ns;
 }
 
 const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror *m, const char *why,
@@ -62,9 +64,9 @@ const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror 
 	ps_text_format(text, size,
 	               "%.130s; copy %u in a row that did not end, after %llu of %llu bytes; the "
 	               "next begins in %llu s",
-	               why, m->broken_copies.count, (unsigned long long)r->sent_bytes,
+	               why, m->broken_copies.broken_copy_count, (unsigned long long)r->sent_bytes,
 	               (unsigned long long)r->total_bytes,
-	               (unsigned long long)(m->broken_copies.pause_ns / ps_ms(1000)));
+	               (unsigned long long)(m->broken_copies.pause_before_next_ns / ps_ms(1000)));
 	return text;
 }
 
@@ -83,7 +85,7 @@ const char *ps_broken_copy_blame_link(struct perseas *p, const struct ps_mirror 
 
 uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 {
-	const uint64_t soon = m->broken_copies.broke_at + NEEDED_PAUSE;
+	const uint64_t soon = m->broken_copies.last_broke_at + NEEDED_PAUSE;
 	bool needed;
 
 	pthread_mutex_lock(&p->lock);

@@ -27,7 +27,9 @@ const char *ps_broken_copy_blame_link(struct perseas *p, const struct ps_mirror 
  * pause applies while commits succeed without the mirror. */
 static inline uint64_t ps_broken_copy_pause_end(const struct ps_mirror *m)
 {
-	return m->broken_copies.count ? m->broken_copies.broke_at + m->broken_copies.pause_ns : 0;
+	return m->broken_copies.broken_copy_count
+	               ? m->broken_copies.last_broke_at + m->broken_copies.pause_before_next_ns
+	               : 0;
 }
 
 /* Returns when to connect to the mirror again: not before m->retry.next_try_at, nor before the

@@ -133,7 +133,7 @@ static bool start_copy_thread(struct part *part)
 	return error == 0;
 }
 
-static unsigned count_threads(size_t len)
+static unsigned choose_copy_thread_count(size_t len)
 {
 	size_t most = len / THREAD_BYTES < THREADS_MAX ? len / THREAD_BYTES : THREADS_MAX;
 	cpu_set_t cpus;
@@ -147,7 +147,7 @@ void ps_copy_parallel(void *to, const void *from, size_t len)
 {
 	PS_UNCANCELLED;
 	struct part parts[THREADS_MAX];
-	unsigned count = count_threads(len);
+	unsigned count = choose_copy_thread_count(len);
 	/* `each` is a multiple of a large page, so that two threads never write to the same one. */
 	size_t each = len / count / THREAD_BYTES * THREAD_BYTES;
 

@@ -1,7 +1,7 @@
 /*
  * change_map.h - which parts of the store this handle changed, and when: for each granule of each
  * segment, the seq of the last transaction that changed it. A mirror that was away is sent only
- * what changed after its commit slot (due_granules.h), however long it was away.
+ * what changed after its commit slot (unsent_granules.h), however long it was away.
  *
  * The map tells about transactions of this handle alone, and about all of them: it begins empty
  * when the store is opened, and it outlives unmaps and renewals. A publish is not in it, because an

@@ -28,7 +28,7 @@ static bool needs_overwritten_entries(const struct perseas *p, const struct ps_m
 
 	if (!m->is_active)
 		return false;
-	lag = ps_ring_bytes_from(&p->commit.ring, m->acked_seq + 1);
+	lag = ps_ring_bytes_from_entry(&p->commit.ring, m->acked_seq + 1);
 	if (!lag)
 		return false;
 	if (m->state != PERSEAS_MIRROR_REPLAYING)
@@ -40,16 +40,16 @@ static bool needs_overwritten_entries(const struct perseas *p, const struct ps_m
 /* Returns true if an entry of `length` bytes would leave less than half of the ring to transactions
  * that W mirrors do not hold. If such transactions left the ring, no mirror could get them any
  * more, and they would be in doubt forever. */
-static bool leaves_unheld_too_little(struct perseas *p, uint64_t length)
+static bool leaves_too_little_ring_for_nondurable(struct perseas *p, uint64_t length)
 {
 	const struct ps_ring *ring = &p->commit.ring;
 	const uint64_t most = ring->size / 2 - length;
 
-	if (ps_ring_bytes_from(ring, ps_oldest_unheld_seq(p)) <= most)
+	if (ps_ring_bytes_from_entry(ring, ps_oldest_nondurable_seq(p)) <= most)
 		return false;
 	ps_mirrors_poll(p);
 	ps_update_durable_seq(p);
-	return ps_ring_bytes_from(ring, ps_oldest_unheld_seq(p)) > most;
+	return ps_ring_bytes_from_entry(ring, ps_oldest_nondurable_seq(p)) > most;
 }
 
 static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)
@@ -64,8 +64,8 @@ static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)
 /* Makes sure that the next entry overwrites nothing that a connected mirror still needs, and waits
  * for a copy if it must (pace.h). Returns 0 if there is room, 1 if it slept and everything must be
  * checked again, or EAGAIN, EBLOCKED. */
-static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
-                          struct ps_pacing *pacing)
+static int await_ring_room(struct perseas *p, uint64_t length, unsigned flags,
+                           struct ps_pacing *pacing)
 {
 	uint32_t slow = find_blocking_mirrors(p, length);
 
@@ -77,8 +77,8 @@ static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
 	}
 	/* Without unawaited commits, a thread waits for each transaction that W mirrors do not hold
 	 * yet, so these are too few to fill half of the ring. */
-	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.last_seq) &&
-	    leaves_unheld_too_little(p, length))
+	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.last_unawaited_seq) &&
+	    leaves_too_little_ring_for_nondurable(p, length))
 		return ps_pace_await_slow_mirrors(p, slow, flags, pacing);
 	if (slow)
 		return ps_pace_await_slow_mirrors(p, slow, flags, pacing);
@@ -145,8 +145,9 @@ static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_
 
 	if (p->commit.has_gathered)
 		ps_gather_send_unless_tx_joins(tx, flags);
-	rc = p->commit.uses_ring ? make_ring_room(p, entry_length_of(tx, flags), flags, pacing) : 0;
-	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_is_overdue(p))
+	rc = p->commit.uses_ring ? await_ring_room(p, entry_length_of(tx, flags), flags, pacing)
+	                         : 0;
+	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_is_flush_overdue(p))
 		rc = ps_pace_await_slow_mirrors(p, 0, flags, pacing);
 	return rc;
 }
@@ -159,8 +160,8 @@ static inline uint64_t earlier_time(uint64_t a, uint64_t b)
 
 /* Waits until the transaction can be sent. Everything is checked again after each wait, since
  * p->lock is released. Moves *start to the beginning of the first wait. Returns 0, or an error. */
-static inline __attribute__((always_inline)) int await_admission(struct perseas_tx *tx,
-                                                                 unsigned flags, ps_start_t *start)
+static inline __attribute__((always_inline)) int
+await_permission_to_send(struct perseas_tx *tx, unsigned flags, ps_start_time_t *start)
 {
 	struct perseas *p = tx->p;
 	struct ps_pacing pacing;
@@ -177,16 +178,16 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 			break;
 		rc = reserve_ring(tx, flags, &pacing);
 	} while (rc > 0);
-	*start = ps_timing_start_of_wait(*start, earlier_time(since, pacing.wait_began_at));
+	*start = ps_timing_start_time_of_wait(*start, earlier_time(since, pacing.wait_began_at));
 	return rc;
 }
 
 /* Makes sure that the transaction can be sent, and waits for that. Returns 0, or an error. On
  * EFENCED the transaction is rolled back and over; on other errors it is still open. */
-static inline __attribute__((always_inline)) int prepare_commit(struct perseas_tx *tx,
-                                                                unsigned flags, ps_start_t *start)
+static inline __attribute__((always_inline)) int
+prepare_commit(struct perseas_tx *tx, unsigned flags, ps_start_time_t *start)
 {
-	const int rc = await_admission(tx, flags, start);
+	const int rc = await_permission_to_send(tx, flags, start);
 
 	if (rc == PERSEAS_EFENCED) {
 		/* Memory must not show changes that the store does not have. */
@@ -206,13 +207,13 @@ static bool is_durable_already(struct perseas *p)
 	return ps_w_mirrors_hold(p, p->commit.seq);
 }
 
-static int await_w_and_time(struct perseas *p, ps_start_t start)
+static int await_w_and_time(struct perseas *p, ps_start_time_t start)
 {
 	uint64_t since = 0;
-	int rc = ps_commit_await(p, p->commit.seq, &since);
+	int rc = ps_commit_await_w_mirrors(p, p->commit.seq, &since);
 
 	if (start || since)
-		ps_timing_record(p, ps_timing_start_of_wait(start, since), rc);
+		ps_timing_record(p, ps_timing_start_time_of_wait(start, since), rc);
 	return rc;
 }
 
@@ -278,7 +279,7 @@ static inline int commit_read_only_tx(struct perseas_tx *tx, unsigned flags)
 /* Commits a tracked transaction: finds its changes, and then needs room for them. Returns what
  * send_transaction returns. */
 static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigned flags,
-                                                  ps_start_t *start)
+                                                  ps_start_time_t *start)
 {
 	int rc = ps_track_find_changes(tx);
 
@@ -299,8 +300,8 @@ static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigne
 /* Posts or gathers the transaction, which is then over. Returns 0; 1 if it changed nothing and
  * nothing is sent; or an error, and except after EFENCED and EINDOUBT the transaction is still
  * open. */
-static inline __attribute__((always_inline)) int send_transaction(struct perseas_tx *tx,
-                                                                  unsigned flags, ps_start_t *start)
+static inline __attribute__((always_inline)) int
+send_transaction(struct perseas_tx *tx, unsigned flags, ps_start_time_t *start)
 {
 	int rc = prepare_commit(tx, flags, start);
 
@@ -317,15 +318,15 @@ static inline __attribute__((always_inline)) int send_transaction(struct perseas
 	                                  : commit_read_only_tx(tx, flags);
 }
 
-static int commit_and_wait(struct perseas_tx *tx, ps_start_t start)
+static int commit_and_wait(struct perseas_tx *tx, ps_start_time_t started_at)
 {
 	struct perseas *p = tx->p;
-	int rc = send_transaction(tx, 0, &start);
+	int rc = send_transaction(tx, 0, &started_at);
 
 	if (rc < 0)
 		return rc;
 	if (!rc)
-		rc = !start && is_durable_already(p) ? 0 : await_w_and_time(p, start);
+		rc = !started_at && is_durable_already(p) ? 0 : await_w_and_time(p, started_at);
 	else
 		rc = 0;
 	p->commit.stat.commits += !rc;
@@ -338,7 +339,7 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 {
 	const bool waits = !(flags & PERSEAS_NOWAIT);
 	struct perseas *p = tx->p;
-	ps_start_t start = waits ? ps_timing_start(tx) : 0;
+	ps_start_time_t start = waits ? ps_timing_start_time(tx) : 0;
 	int rc = waits ? 0 : ps_collector_start(p);
 
 	/* If there is no memory for a group, the transaction is sent alone. */
@@ -396,7 +397,7 @@ static __attribute__((noinline)) int commit_without_token(struct perseas_tx *tx,
 int perseas_commit(perseas_tx_t *tx, unsigned flags)
 {
 	struct perseas *p;
-	ps_start_t start;
+	ps_start_time_t start;
 	int rc;
 
 	if (!tx)
@@ -407,7 +408,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
-	start = ps_timing_start(tx);
+	start = ps_timing_start_time(tx);
 	rc = ps_shadow_await_fill(p);
 	if (rc)
 		return rc;

@@ -41,7 +41,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
 /* Waits until W mirrors hold transaction `seq`. If it has to wait and *since is 0, sets *since to
  * when the wait began. Returns 0, EINDOUBT or EFENCED. Caller holds p->lock, which is released
  * meanwhile. */
-int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
+int ps_commit_await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since);
 
 /* Fails with EINDOUBT: says which mirrors hold transaction `seq`, and what to do. Returns the
  * code. */
@@ -58,7 +58,7 @@ void ps_commit_sleep_on_links(struct perseas *p, uint64_t until_ns);
 struct ps_wait_limits {
 	uint64_t seq;
 	uint64_t spin_until; /* a thread that waits alone spins until then */
-	uint64_t until;      /* when the thread gives up */
+	uint64_t give_up_at; /* when the thread gives up */
 };
 
 /* Returns true if another thread polls or sleeps on the links for all waiting threads. Caller holds

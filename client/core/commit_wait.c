@@ -55,12 +55,12 @@ void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, u
 {
 	p->commit.wait_line.waiting_count++;
 	if (ps_wait_line_has_leader(p))
-		ps_wait_line_sleep(p, rest->seq, rest->until);
+		ps_wait_line_sleep(p, rest->seq, rest->give_up_at);
 	/* If other threads wait, spinning would take their processor. */
 	else if (now < rest->spin_until && p->commit.wait_line.waiting_count == 1)
 		spin_once(p);
 	else
-		sleep_as_leader(p, rest->until);
+		sleep_as_leader(p, rest->give_up_at);
 	p->commit.wait_line.waiting_count--;
 }
 
@@ -69,7 +69,7 @@ void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, u
 int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 {
 	const uint32_t holding = ps_mirrors_holding(p, seq);
-	const unsigned q = ps_quorum_first_without_w(p, holding);
+	const unsigned q = ps_quorum_first_roster_without_w(p, holding);
 	const struct ps_quorum *quorum = &p->quorums[q];
 	const char *which = p->quorum_count == 1 ? ""
 	                    : q                  ? " of the new roster, which is not settled yet,"
@@ -90,9 +90,9 @@ static uint64_t unawaited_progress_since(struct perseas *p, uint64_t since)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (u->last_seq)
+	if (u->last_unawaited_seq)
 		ps_update_durable_seq(p);
-	return u->progress_at > since ? u->progress_at : since;
+	return u->durable_progress_at > since ? u->durable_progress_at : since;
 }
 
 static int await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since)
@@ -116,21 +116,21 @@ static int await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since)
 		if (!*since)
 			*since = start;
 		rest.spin_until = start + (uint64_t)p->options.spin_us * 1000;
-		rest.until = unawaited_progress_since(p, start) +
-		             ps_ms(p->options.commit_timeout_ms);
+		rest.give_up_at = unawaited_progress_since(p, start) +
+		                  ps_ms(p->options.commit_timeout_ms);
 		/* Before it gives up, the thread polls the links itself, even if another thread
 		 * leads. */
-		late = now >= rest.until;
+		late = now >= rest.give_up_at;
 		if (!late)
 			ps_commit_wait_once(p, &rest, now);
 		else if (looks)
 			break;
 	}
-	ps_put_commit_in_doubt(p, seq, now);
+	ps_put_commits_in_doubt(p, seq, now);
 	return ps_fail_in_doubt(p, seq);
 }
 
-int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
+int ps_commit_await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since)
 {
 	int rc = await_w_mirrors(p, seq, since);
 
@@ -147,7 +147,7 @@ int perseas_flush(perseas_t *p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
 	ps_gather_send_if_any(p);
-	rc = p->is_salvage ? 0 : ps_commit_await(p, p->commit.seq, &since);
+	rc = p->is_salvage ? 0 : ps_commit_await_w_mirrors(p, p->commit.seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -27,8 +27,8 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 	if (rc)
 		return rc;
 	/* Reads tx without the lock: only its own thread changes these members. */
-	if (tx && (tx->refused_lock.is_set || !tx->is_open))
-		return ps_retry_after(tx, 0);
+	if (tx && (tx->refused_lock.has_refused_lock || !tx->is_open))
+		return ps_retry_tx_after_pause(tx, 0);
 	if (*tries >= TRIES_MAX)
 		return PERSEAS_ECONFLICT;
 	/* A pause does not help while this thread keeps what it has in other stores. */
@@ -36,7 +36,7 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 		return PERSEAS_ECONFLICT;
 	pause_ns = (uint64_t)FIRST_PAUSE_NS << (*tries)++;
 	if (tx)
-		return ps_retry_after(tx, pause_ns);
+		return ps_retry_tx_after_pause(tx, pause_ns);
 	ps_sleep_for(p, pause_ns);
 	return 0;
 }

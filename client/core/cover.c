@@ -34,7 +34,7 @@ bool ps_cover_find_gap(const struct ps_cover *cover, uint64_t from, uint64_t end
 
 /* Makes sure that there is memory for `spans` spans. Returns 0 if there was, 1 if it allocated
  * memory, or -1 if out of memory. */
-static int grow_memory(struct ps_cover *cover, unsigned spans)
+static int ensure_span_memory(struct ps_cover *cover, unsigned spans)
 {
 	const unsigned more = spans > 2 * cover->allocated_spans ? spans
 	                                                         : 2 * cover->allocated_spans;
@@ -57,7 +57,7 @@ static int grow_memory(struct ps_cover *cover, unsigned spans)
 	return 1;
 }
 
-int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
+int ps_cover_reserve_spans(struct ps_cover *cover, unsigned spans)
 {
 	unsigned capacity = cover->span_capacity ? 2 * cover->span_capacity : 64;
 	int rc;
@@ -66,15 +66,16 @@ int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
 		return 0;
 	while (capacity < cover->span_count + spans)
 		capacity *= 2;
-	rc = grow_memory(cover, capacity + cover->extra_capacity);
+	rc = ensure_span_memory(cover, capacity + cover->extra_capacity);
 	if (rc >= 0)
 		cover->span_capacity = capacity;
 	return rc;
 }
 
-int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans)
+int ps_cover_reserve_extra_spans(struct ps_cover *cover, unsigned spans)
 {
-	const int rc = grow_memory(cover, cover->span_capacity + cover->extra_capacity + spans);
+	const int rc = ensure_span_memory(cover,
+	                                  cover->span_capacity + cover->extra_capacity + spans);
 
 	if (rc >= 0)
 		cover->extra_capacity += spans;
@@ -88,7 +89,7 @@ static bool moves_many_spans(const struct ps_cover *cover, unsigned place)
 	return cover->blocks && cover->span_count - place > PS_BLOCKS_MIN_MOVED;
 }
 
-void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
+void ps_cover_add_and_merge_span(struct ps_cover *cover, const struct ps_span *span)
 {
 	unsigned first = cover->block_count ? 0 : ps_cover_find_index(cover, span->start);
 	struct ps_span merged = *span;
@@ -97,7 +98,7 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 	if (!cover->block_count && moves_many_spans(cover, first))
 		ps_blocks_from_array(cover);
 	if (cover->block_count) {
-		ps_blocks_add(cover, span);
+		ps_blocks_add_and_merge_span(cover, span);
 		return;
 	}
 	first += first < cover->span_count &&
@@ -122,14 +123,14 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 	cover->covered_bytes += merged.end - merged.start;
 }
 
-void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span)
+void ps_cover_insert_span(struct ps_cover *cover, unsigned place, const struct ps_span *span)
 {
 	struct ps_span *at = &cover->spans[place];
 
 	if (!cover->block_count && moves_many_spans(cover, place))
 		ps_blocks_from_array(cover);
 	if (cover->block_count) {
-		ps_blocks_insert(cover, span);
+		ps_blocks_insert_span(cover, span);
 		return;
 	}
 	if (place < cover->span_count)

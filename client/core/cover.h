@@ -24,7 +24,7 @@ struct ps_cover {
 	unsigned block_count;
 	uint64_t covered_bytes; /* total length of the spans */
 	unsigned span_capacity;
-	/* spans reserved in addition to span_capacity (ps_cover_reserve_extra) */
+	/* spans reserved in addition to span_capacity (ps_cover_reserve_extra_spans) */
 	unsigned extra_capacity;
 	/* spans that have memory: at least span_capacity + extra_capacity */
 	unsigned allocated_spans;
@@ -39,27 +39,27 @@ bool ps_cover_find_gap(const struct ps_cover *cover, uint64_t from, uint64_t end
 
 /* Reserves room for `spans` more spans. Returns 0, 1 if it allocated memory, or -1 if out of
  * memory. */
-int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans);
+int ps_cover_reserve_spans(struct ps_cover *cover, unsigned spans);
 
-/* Reserves room for one more span. Returns 0, 1 or -1, like ps_cover_reserve_more. */
-static inline int ps_cover_reserve(struct ps_cover *cover)
+/* Reserves room for one more span. Returns 0, 1 or -1, like ps_cover_reserve_spans. */
+static inline int ps_cover_reserve_span(struct ps_cover *cover)
 {
-	return ps_cover_reserve_more(cover, 1);
+	return ps_cover_reserve_spans(cover, 1);
 }
 
-/* Reserves room for `spans` more spans that ps_cover_reserve does not hand out. Keeps the capacity,
- * because a roll-back may bring back as many spans as there ever were. Returns 0, 1 or -1, like
- * ps_cover_reserve_more. */
-int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans);
+/* Reserves room for `spans` more spans that ps_cover_reserve_span does not hand out. Keeps the
+ * capacity, because a roll-back may bring back as many spans as there ever were. Returns 0, 1 or
+ * -1, like ps_cover_reserve_spans. */
+int ps_cover_reserve_extra_spans(struct ps_cover *cover, unsigned spans);
 
-/* Returns true if ps_cover_reserve_extra would not have to allocate. */
-static inline bool ps_cover_has_extra(const struct ps_cover *cover, unsigned spans)
+/* Returns true if ps_cover_reserve_extra_spans would not have to allocate. */
+static inline bool ps_cover_has_extra_spans(const struct ps_cover *cover, unsigned spans)
 {
 	return cover->span_capacity + cover->extra_capacity + spans <= cover->allocated_spans;
 }
 
-/* Releases the room that ps_cover_reserve_extra reserved, so that it can be used now. */
-static inline void ps_cover_release_extra(struct ps_cover *cover)
+/* Releases the room that ps_cover_reserve_extra_spans reserved, so that it can be used now. */
+static inline void ps_cover_release_extra_spans(struct ps_cover *cover)
 {
 	cover->extra_capacity = 0;
 }
@@ -78,7 +78,7 @@ static inline void ps_cover_to_array(struct ps_cover *cover)
 const struct ps_span *ps_cover_span_from(const struct ps_cover *cover, uint64_t address);
 
 /* Adds a span and merges it with its neighbors. Room must be reserved. */
-void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
+void ps_cover_add_and_merge_span(struct ps_cover *cover, const struct ps_span *span);
 
 /* How a range of one segment relates to the spans of the cover. */
 enum ps_fit {
@@ -137,30 +137,30 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 }
 
 /* Inserts a range that is PS_FIT_DISJOINT at `place`. Room must be reserved. */
-void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span);
+void ps_cover_insert_span(struct ps_cover *cover, unsigned place, const struct ps_span *span);
 
-/* Extends the span at `place` to `end`, for a range that is PS_FIT_EXTENDS. */
-void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end);
+/* Extends the span at `place` to `new_end`, for a range that is PS_FIT_EXTENDS. */
+void ps_blocks_extend_span(struct ps_cover *cover, unsigned place, uint64_t new_end);
 
-static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint64_t end)
+static inline void ps_cover_extend_span(struct ps_cover *cover, unsigned place, uint64_t new_end)
 {
 	if (cover->block_count) {
-		ps_blocks_extend(cover, place, end);
+		ps_blocks_extend_span(cover, place, new_end);
 		return;
 	}
-	cover->covered_bytes += end - cover->spans[place].end;
-	cover->spans[place].end = end;
+	cover->covered_bytes += new_end - cover->spans[place].end;
+	cover->spans[place].end = new_end;
 }
 
 /* Returns true if a span that begins at `start` lies behind all others and touches none. Many
  * applications write in ascending order. */
-static inline bool ps_cover_is_past_end(const struct ps_cover *cover, uint64_t start)
+static inline bool ps_cover_is_behind_all_spans(const struct ps_cover *cover, uint64_t start)
 {
 	return !cover->span_count || cover->spans[cover->span_count - 1].end < start;
 }
 
-/* Appends a span for which ps_cover_is_past_end returned true. Room must be reserved. */
-static inline void ps_cover_append(struct ps_cover *cover, const struct ps_span *span)
+/* Appends a span for which ps_cover_is_behind_all_spans returned true. Room must be reserved. */
+static inline void ps_cover_append_span(struct ps_cover *cover, const struct ps_span *span)
 {
 	cover->spans[cover->span_count++] = *span;
 	cover->covered_bytes += span->end - span->start;

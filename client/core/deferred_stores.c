@@ -14,7 +14,7 @@ void ps_deferred_apply(struct perseas_tx *tx)
 	assert(tx->record_length <= tx->record_capacity &&
 	       tx->record_length <= ps_record_limit(tx->p->log_size));
 	tx->deferred_applied = true;
-	ps_cover_release_extra(&tx->cover);
+	ps_cover_release_extra_spans(&tx->cover);
 	tx->deferred_store_count = 0;
 }
 
@@ -23,7 +23,7 @@ void ps_deferred_end(struct perseas_tx *tx)
 	for (struct ps_deferred_stores *stores = tx->deferred; stores; stores = stores->next)
 		stores->ops->end(stores, tx->deferred_applied);
 	tx->deferred_applied = false;
-	ps_cover_release_extra(&tx->cover);
+	ps_cover_release_extra_spans(&tx->cover);
 	tx->deferred_store_count = 0;
 	tx->record_room = tx->undeferred_room;
 }

@@ -42,10 +42,12 @@ static bool has_unregistered_regions(const Perseas__Grant *grant)
  * long after the last test. */
 static void schedule_best_fabric_test(struct ps_way_back *way, uint64_t now)
 {
-	way->test_delay_ns = way->test_delay_ns ? 2 * way->test_delay_ns : FIRST_DELAY;
-	if (way->test_delay_ns > LONGEST_DELAY)
-		way->test_delay_ns = LONGEST_DELAY;
-	way->test_at = now + way->test_delay_ns;
+	way->best_fabric_retest_delay_ns = way->best_fabric_retest_delay_ns
+	                                           ? 2 * way->best_fabric_retest_delay_ns
+	                                           : FIRST_DELAY;
+	if (way->best_fabric_retest_delay_ns > LONGEST_DELAY)
+		way->best_fabric_retest_delay_ns = LONGEST_DELAY;
+	way->test_at = now + way->best_fabric_retest_delay_ns;
 }
 
 void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
@@ -60,7 +62,7 @@ void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Gran
 		ps_report_add_line(p, "%s; using %s instead", error->text, next->name);
 	memset(error, 0, sizeof(*error));
 	if (now > way->test_at + LONGEST_DELAY)
-		way->test_delay_ns = 0;
+		way->best_fabric_retest_delay_ns = 0;
 	/* Links over the detour may break often, too. Such a break does not put off the next test
 	 * of the better fabric if that was not tried since. */
 	if (way->break_count < BREAKS_MAX || now >= way->test_at)
@@ -80,10 +82,10 @@ void ps_detour_note_break(struct perseas *p, struct ps_mirror *m, int rc)
 
 	if (rc != PS_LINK_BROKEN || m->detour_reason[0])
 		return;
-	if (now > way->broke_at + LONGEST_DELAY)
+	if (now > way->last_broke_at + LONGEST_DELAY)
 		way->break_count = 0;
 	way->break_count++;
-	way->broke_at = now;
+	way->last_broke_at = now;
 }
 
 bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best,
@@ -116,7 +118,7 @@ static void begin_best_fabric_test(struct perseas *p, struct ps_mirror *m)
 	if (way->best_fabric->begin_route_test)
 		way->test_link = way->best_fabric->begin_route_test(p->env, &m->address, &grant,
 		                                                    &ignored);
-	way->test_until = ps_now(p) + TEST_TIMEOUT;
+	way->test_times_out_at = ps_now(p) + TEST_TIMEOUT;
 	if (!way->test_link)
 		schedule_best_fabric_test(way, ps_now(p));
 }
@@ -127,9 +129,9 @@ static void take_best_fabric_test_result(struct perseas *p, struct ps_mirror *m)
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t start = ps_now(p);
 	struct ps_error ignored;
-	int rc = way->best_fabric->attach_step(way->test_link, way->test_until, &ignored);
+	int rc = way->best_fabric->attach_step(way->test_link, way->test_times_out_at, &ignored);
 
-	way->test_until += ps_now(p) - start;
+	way->test_times_out_at += ps_now(p) - start;
 	if (!rc)
 		return;
 	ps_detour_cancel_test(m);
@@ -166,7 +168,7 @@ uint64_t ps_detour_next_test_at(const struct perseas *p)
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_way_back *way = &p->mirrors[i].way_back;
-		const uint64_t at = way->test_link ? way->test_until : way->test_at;
+		const uint64_t at = way->test_link ? way->test_times_out_at : way->test_at;
 
 		if (is_on_detour(p, &p->mirrors[i]) && at < due)
 			due = at;

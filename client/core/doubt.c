@@ -8,14 +8,14 @@
 #include "event.h"
 #include "gather.h"
 
-void ps_put_commit_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
+void ps_put_commits_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
 	ps_assert_locked(p);
 	/* Posts the group first: otherwise its commits would wait until the doubt is over, possibly
 	 * forever. */
 	ps_gather_send_if_any(p);
 	if (!p->commit.in_doubt_seq) {
-		p->commit.doubt_at = now;
+		p->commit.first_in_doubt_at = now;
 		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
 		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
 		         (unsigned long long)seq, p->acks);

@@ -14,7 +14,7 @@
 #include <assert.h>
 
 /* Returns the last transaction that W mirrors hold by their present acknowledgements. */
-static uint64_t find_newest_held_seq(const struct perseas *p)
+static uint64_t find_newest_durable_seq(const struct perseas *p)
 {
 	uint64_t best = 0;
 
@@ -27,7 +27,7 @@ static uint64_t find_newest_held_seq(const struct perseas *p)
 	return best;
 }
 
-void ps_unwaited_notify(struct perseas *p)
+void ps_unwaited_raise_flag(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 
@@ -39,33 +39,33 @@ void ps_unwaited_notify(struct perseas *p)
 uint64_t ps_update_durable_seq(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
-	const uint64_t now = find_newest_held_seq(p);
+	const uint64_t now = find_newest_durable_seq(p);
 
 	ps_assert_locked(p);
 	assert(now <= p->commit.seq); /* I4: W mirrors hold nothing that was not sent */
 	if (now <= p->commit.durable_seq)
 		return p->commit.durable_seq;
 	p->commit.durable_seq = now;
-	if (u->last_seq)
-		u->progress_at = ps_now(p);
-	if (now >= u->last_seq)
-		u->last_seq = 0;
-	ps_unwaited_notify(p);
-	u->tracks_durable = u->last_seq || u->flag_fd >= 0;
+	if (u->last_unawaited_seq)
+		u->durable_progress_at = ps_now(p);
+	if (now >= u->last_unawaited_seq)
+		u->last_unawaited_seq = 0;
+	ps_unwaited_raise_flag(p);
+	u->updates_durable_seq_at_completions = u->last_unawaited_seq || u->flag_fd >= 0;
 	return now;
 }
 
 void ps_pace_clear_blocking(struct perseas *p, struct ps_mirror *m)
 {
 	/* Commits that were refused because of this mirror may find room now. */
-	if (m->blocks_since)
-		ps_unwaited_notify(p);
-	m->blocks_since = 0;
+	if (m->blocks_commits_since)
+		ps_unwaited_raise_flag(p);
+	m->blocks_commits_since = 0;
 }
 
 void ps_end_doubt_if_durable(struct perseas *p)
 {
-	if (p->commit.unwaited.tracks_durable)
+	if (p->commit.unwaited.updates_durable_seq_at_completions)
 		ps_update_durable_seq(p);
 	if (!p->commit.in_doubt_seq || (p->commit.durable_seq < p->commit.in_doubt_seq &&
 	                                !ps_w_mirrors_hold(p, p->commit.in_doubt_seq)))

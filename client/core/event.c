@@ -83,7 +83,7 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed_seq(p), m,
 			         "mirror %s is up to date again, after %llu bytes in %llu ms",
 			         m->address.text, (unsigned long long)p->upkeep.resync.sent_bytes,
-			         (unsigned long long)((ps_now(p) - m->broken_copies.begun_at) /
+			         (unsigned long long)((ps_now(p) - m->broken_copies.copy_begun_at) /
 			                              ps_ms(1)));
 		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed_seq(p), m,
 		         "mirror %s is live%s%s", m->address.text, m->detour_reason[0] ? ", " : "",
@@ -119,7 +119,7 @@ static void note_fence(struct perseas *p)
  * end many times. */
 static void note_access_denied(struct perseas *p)
 {
-	const struct ps_mirror *m = ps_refusing_mirror(p);
+	const struct ps_mirror *m = ps_mirror_whose_refusal_prevents_w(p);
 
 	if (m && !p->commit.events->denied)
 		ps_event(p, PERSEAS_EVENT_DENIED, ps_last_committed_seq(p), m,
@@ -131,7 +131,7 @@ static void note_access_denied(struct perseas *p)
 /* Notes that too many mirrors lost their memory, and notes it again when their number grows. */
 static void note_lost_memory(struct perseas *p)
 {
-	const unsigned lost = ps_count_lost_mirrors(p);
+	const unsigned lost = ps_count_lost_if_none_can_be_remade(p);
 	char text[256];
 
 	if (lost > p->commit.events->lost)

@@ -144,7 +144,7 @@ void ps_gather_free(struct perseas *p)
 
 uint64_t ps_gather_due_at(const struct perseas *p)
 {
-	return p->commit.has_gathered ? p->commit.gather->due_at : PS_NEVER;
+	return p->commit.has_gathered ? p->commit.gather->must_post_at : PS_NEVER;
 }
 
 /* --- adding a transaction --- */
@@ -183,8 +183,8 @@ static unsigned count_bits(uint64_t bits)
 
 /* Adds bytes of one line. Their before-image counts only where no earlier transaction of the group
  * changed them. */
-static void add_line_bytes(struct ps_gather *g, uint32_t segment, uint64_t offset, unsigned length,
-                           const uint8_t *before, const uint8_t *after)
+static void add_bytes_to_line(struct ps_gather *g, uint32_t segment, uint64_t offset,
+                              unsigned length, const uint8_t *before, const uint8_t *after)
 {
 	const unsigned at = find_or_add_line(g, segment, offset / LINE), from = offset % LINE;
 	const uint64_t bits = (length == LINE ? UINT64_MAX : ((uint64_t)1 << length) - 1) << from;
@@ -205,8 +205,8 @@ static void add_line_bytes(struct ps_gather *g, uint32_t segment, uint64_t offse
 	}
 }
 
-static void add_range(struct ps_gather *g, const struct ps_range *range, const uint8_t *before,
-                      const uint8_t *after)
+static void add_range_to_lines(struct ps_gather *g, const struct ps_range *range,
+                               const uint8_t *before, const uint8_t *after)
 {
 	uint64_t done = 0;
 
@@ -214,8 +214,8 @@ static void add_range(struct ps_gather *g, const struct ps_range *range, const u
 		const uint64_t offset = range->offset + done;
 		const uint64_t length = smaller_of(LINE - offset % LINE, range->length - done);
 
-		add_line_bytes(g, range->segment, offset, (unsigned)length, before + done,
-		               after + done);
+		add_bytes_to_line(g, range->segment, offset, (unsigned)length, before + done,
+		                  after + done);
 		done += length;
 	}
 }
@@ -233,7 +233,7 @@ static void add_ranges(struct ps_gather *g, const struct perseas_tx *tx)
 		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);
 		const uint8_t *bytes = segment->shadow ? segment->shadow : segment->base;
 
-		add_range(g, range, before, bytes + range->offset);
+		add_range_to_lines(g, range, before, bytes + range->offset);
 	}
 }
 
@@ -249,7 +249,7 @@ void ps_gather_add_tx(struct perseas_tx *tx)
 		ps_shadow_copy_changes(tx);
 	g->last_added_at = ps_now(p);
 	if (!p->commit.has_gathered)
-		g->due_at = g->last_added_at + g->max_hold_ns;
+		g->must_post_at = g->last_added_at + g->max_hold_ns;
 	p->commit.has_gathered = true;
 	g->declared_bytes += tx->cover.covered_bytes;
 	add_ranges(g, tx);
@@ -259,7 +259,7 @@ void ps_gather_add_tx(struct perseas_tx *tx)
 	ps_ring_drop_overwritten(&p->commit.ring,
 	                         group_entry_length(g->entry_count_limit, g->changed_bytes));
 	p->commit.stat.gathered++;
-	if (g->last_added_at >= g->due_at)
+	if (g->last_added_at >= g->must_post_at)
 		ps_gather_send(p);
 }
 
@@ -281,12 +281,12 @@ static void pad_entry(struct record_builder *to)
 
 /* Appends `length` bytes of a line, from offset `from` in it: as a new entry, or to the last
  * one. */
-static void append_run(struct ps_gather *g, struct record_builder *to, unsigned at, unsigned from,
-                       unsigned length)
+static void append_changed_run(struct ps_gather *g, struct record_builder *to, unsigned line_index,
+                               unsigned from, unsigned length)
 {
-	const struct ps_gather_line *line = &g->lines[at];
+	const struct ps_gather_line *line = &g->lines[line_index];
 	const uint64_t offset = line->line_number * LINE + from,
-		       after = (uintptr_t)g->after_images[at] + from;
+		       after = (uintptr_t)g->after_images[line_index] + from;
 	struct ps_span *span = &g->spans[to->count];
 
 	/* The run continues the last entry, which ended at the end of the line before. */
@@ -303,13 +303,14 @@ static void append_run(struct ps_gather *g, struct record_builder *to, unsigned 
 		*span = (struct ps_span){ after, after + length, after - offset, line->segment_id };
 		to->count++;
 	}
-	ps_copy_short(to->end, g->before_images[at] + from, length);
+	ps_copy_short(to->end, g->before_images[line_index] + from, length);
 	to->end += length;
 }
 
-static void append_line(struct ps_gather *g, struct record_builder *to, unsigned at)
+static void append_changed_bytes_of_line(struct ps_gather *g, struct record_builder *to,
+                                         unsigned line_index)
 {
-	uint64_t rest = g->lines[at].changed_bits;
+	uint64_t rest = g->lines[line_index].changed_bits;
 	unsigned from = 0, length;
 
 	while (rest) {
@@ -318,7 +319,7 @@ static void append_line(struct ps_gather *g, struct record_builder *to, unsigned
 		from += gap;
 		rest >>= gap;
 		length = rest == UINT64_MAX ? LINE : (unsigned)__builtin_ctzll(~rest);
-		append_run(g, to, at, from, length);
+		append_changed_run(g, to, line_index, from, length);
 		from += length;
 		rest = length == LINE ? 0 : rest >> length;
 	}
@@ -333,7 +334,7 @@ static struct ps_outgoing build_record(struct ps_gather *g)
 		                   .changed_bytes = g->changed_bytes };
 
 	for (unsigned i = 0; i < g->line_count; i++)
-		append_line(g, &to, i);
+		append_changed_bytes_of_line(g, &to, i);
 	pad_entry(&to);
 	out.record_length = (uint64_t)(to.end - (uint8_t *)g->record);
 	out.range_count = out.span_count = to.count;
@@ -359,8 +360,9 @@ static void restart_doubt_timeout(struct perseas *p)
 	const uint64_t now = ps_now(p), slack = ps_ms(p->options.commit_timeout_ms) / 4;
 	struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (u->last_seq && p->commit.durable_seq >= p->commit.seq && now >= g->due_at + slack)
-		u->progress_at = now - g->max_hold_ns;
+	if (u->last_unawaited_seq && p->commit.durable_seq >= p->commit.seq &&
+	    now >= g->must_post_at + slack)
+		u->durable_progress_at = now - g->max_hold_ns;
 }
 
 void ps_gather_send(struct perseas *p)
@@ -383,7 +385,7 @@ void ps_gather_send(struct perseas *p)
 	empty_group(g);
 }
 
-void ps_gather_restore(const struct perseas *p, const struct ps_window *window)
+void ps_gather_restore_window(const struct perseas *p, const struct ps_window *window)
 {
 	const struct ps_gather *g = p->commit.gather;
 

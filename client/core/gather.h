@@ -32,7 +32,7 @@ struct ps_gather_line {
 struct ps_gather {
 	uint64_t entry_limit_bytes; /* maximum bytes of the group's ring entry */
 	uint64_t max_hold_ns;       /* how long the first commit of a group is held back */
-	uint64_t due_at;            /* when the group must be posted */
+	uint64_t must_post_at;      /* when the group must be posted */
 	uint64_t last_added_at;     /* when the last commit was added */
 	uint64_t declared_bytes;    /* sum of the bytes that each transaction changed */
 	uint64_t changed_bytes;     /* different bytes that the group changes */
@@ -94,6 +94,6 @@ uint64_t ps_gather_due_at(const struct perseas *p);
 /* Puts the bytes of `window` back to what they were before the group's transactions changed them.
  * Call it after the changes of open transactions, which are newer, were put back. Caller holds
  * p->lock. */
-void ps_gather_restore(const struct perseas *p, const struct ps_window *window);
+void ps_gather_restore_window(const struct perseas *p, const struct ps_window *window);
 
 #endif

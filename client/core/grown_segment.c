@@ -6,7 +6,7 @@
 
 #include "../../proto/control/segment_parts.h"
 
-static bool is_next_part(const struct ps_segment *segment, const struct ps_segment *before)
+static bool is_part_right_behind(const struct ps_segment *segment, const struct ps_segment *before)
 {
 	return ps_segment_part_follows(segment->name, segment->address, before->name,
 	                               before->address + before->size);
@@ -15,7 +15,7 @@ static bool is_next_part(const struct ps_segment *segment, const struct ps_segme
 struct ps_segment *ps_grown_next_part(struct perseas *p, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (is_next_part(&p->segments[i], segment))
+		if (is_part_right_behind(&p->segments[i], segment))
 			return &p->segments[i];
 	return NULL;
 }
@@ -23,7 +23,7 @@ struct ps_segment *ps_grown_next_part(struct perseas *p, const struct ps_segment
 struct ps_segment *ps_grown_previous_part(struct perseas *p, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; ps_segment_part_is_name(segment->name) && i < p->segment_count; i++)
-		if (is_next_part(segment, &p->segments[i]))
+		if (is_part_right_behind(segment, &p->segments[i]))
 			return &p->segments[i];
 	return NULL;
 }

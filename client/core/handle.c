@@ -5,7 +5,7 @@
 #include "handle.h"
 
 #include "change_map.h"
-#include "due_granules.h"
+#include "unsent_granules.h"
 #include "gather.h"
 
 #include "serialization.h"
@@ -257,7 +257,7 @@ static void free_segments(struct perseas *p)
 
 	ps_segments_reserve_addresses(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
-		if (p->segments[i].is_retained)
+		if (p->segments[i].memory_outlives_handle)
 			retain_memory(&p->segments[i]);
 		ps_segment_unmap(&p->segments[i]);
 	}
@@ -297,13 +297,13 @@ void ps_handle_free(struct perseas *p)
 	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
-	if (p->upkeep.orders.waiting_answer)
-		perseas__reply__free_unpacked(p->upkeep.orders.waiting_answer, NULL);
-	if (p->upkeep.change.question.reply)
-		perseas__reply__free_unpacked(p->upkeep.change.question.reply, NULL);
+	if (p->upkeep.orders.answer_with_waiting_order)
+		perseas__reply__free_unpacked(p->upkeep.orders.answer_with_waiting_order, NULL);
+	if (p->upkeep.change.question.last_granting_answer)
+		perseas__reply__free_unpacked(p->upkeep.change.question.last_granting_answer, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		assert(!p->mirrors[i].link && !p->mirrors[i].control);
-		ps_due_free(&p->mirrors[i]);
+		ps_unsent_free(&p->mirrors[i]);
 		if (p->mirrors[i].probe.header)
 			perseas__header__free_unpacked(p->mirrors[i].probe.header, NULL);
 	}

@@ -52,7 +52,7 @@ struct ps_segment {
 	 * shadow. */
 	bool has_missing_pages;
 	unsigned heap_count; /* number of heaps that use the segment, which prevent its unmap */
-	bool is_retained;    /* the segment's memory outlives the handle (perseas_retain) */
+	bool memory_outlives_handle; /* the segment's memory outlives the handle (perseas_retain) */
 	/* Address range reserved right behind the segment and its parts, into which it grows. */
 	uint8_t *growth_range;
 	uint64_t growth_range_size;
@@ -128,7 +128,7 @@ struct ps_commit {
 	uint64_t lap_position;  /* log position where the present lap of the log began */
 	/* The last seq in doubt: a commit timed out waiting for W mirrors; 0: none. */
 	uint64_t in_doubt_seq;
-	uint64_t doubt_at; /* when the first commit in doubt timed out */
+	uint64_t first_in_doubt_at; /* when the first commit in doubt timed out */
 	/* The last seq that W mirrors are known to hold, or to have held. It never decreases
 	 * (nowait.h). */
 	uint64_t durable_seq;
@@ -254,7 +254,7 @@ struct perseas {
 	/* Segments destroyed by transaction `seq`, whose memory some mirrors still keep
 	 * (segment_destroy.c). */
 	struct ps_destroyed_segments {
-		uint64_t seq;
+		uint64_t destroyed_by_seq;
 		unsigned count;
 		uint32_t ids[PS_SEGMENTS_MAX];
 	} destroyed;
@@ -268,8 +268,8 @@ struct perseas {
 	struct ps_layout *_Atomic layout;
 	/* Threads that read other threads' open transactions (ps_tx_observe_begin). */
 	struct ps_observing {
-		_Atomic bool active;     /* set_range must take the lock */
-		unsigned observer_count; /* observing threads. Guarded by the lock. */
+		_Atomic bool has_observers; /* set_range must take the lock */
+		unsigned observer_count;    /* observing threads. Guarded by the lock. */
 		/* The env's barrier works: set_range may do without the lock. */
 		bool has_barrier;
 	} observing;
@@ -290,7 +290,7 @@ struct ps_handle_attachment {
 struct ps_refused {
 	uint64_t key;
 	bool is_exclusive;
-	bool is_set; /* true if a lock was refused */
+	bool has_refused_lock; /* true if a lock was refused */
 };
 
 /* Traits that few transactions have. One test of tx->traits for 0 covers all of them. */

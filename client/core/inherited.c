@@ -36,7 +36,7 @@ static void add_text(struct block *block, const char *format, ...)
 	assert(block->used < PS_INHERITED_TEXT);
 }
 
-static void add_line(struct block *block, const char *key, const char *value)
+static void add_key_value_line(struct block *block, const char *key, const char *value)
 {
 	if (*value && !strchr(value, '\n'))
 		add_text(block, "%s %s\n", key, value);
@@ -67,15 +67,15 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 		add_owner_mark(&block, inherited->mark);
 	if (inherited->warm_fd > 0)
 		add_text(&block, "warm %d\n", inherited->warm_fd);
-	add_line(&block, "addresses", inherited->answered_addresses);
-	add_line(&block, "store", inherited->store);
-	add_line(&block, "list", inherited->list);
-	add_line(&block, "named", inherited->list_mirrors);
+	add_key_value_line(&block, "addresses", inherited->answered_addresses);
+	add_key_value_line(&block, "store", inherited->store);
+	add_key_value_line(&block, "list", inherited->list);
+	add_key_value_line(&block, "named", inherited->list_mirrors);
 	if (inherited->unlisted_mirrors.count)
 		add_roster_places(&block, &inherited->unlisted_mirrors);
-	if (*inherited->silent_mirrors)
+	if (*inherited->mirrors_silent_to_run)
 		add_text(&block, "silent %" PRIu64 " %s\n", inherited->silent_at_ms,
-		         inherited->silent_mirrors);
+		         inherited->mirrors_silent_to_run);
 }
 
 /* --- reading --- */
@@ -120,10 +120,11 @@ static void copy_value(char *to, size_t size, const char *value)
 static void read_silent_addresses(struct ps_inherited *inherited, const char *value)
 {
 	if (ps_number_read(value, &value, &inherited->silent_at_ms) && *value == ' ')
-		copy_value(inherited->silent_mirrors, sizeof(inherited->silent_mirrors), value + 1);
+		copy_value(inherited->mirrors_silent_to_run,
+		           sizeof(inherited->mirrors_silent_to_run), value + 1);
 }
 
-static void take_value(struct ps_inherited *inherited, const char *key, const char *value)
+static void parse_value_of_key(struct ps_inherited *inherited, const char *key, const char *value)
 {
 	if (!strcmp(key, "mark"))
 		read_owner_mark(inherited, value);
@@ -159,7 +160,7 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text)
 			value = strchr(line, ' ');
 			if (value) {
 				*value = '\0';
-				take_value(inherited, line, value + 1);
+				parse_value_of_key(inherited, line, value + 1);
 			}
 		}
 		text += length + (text[length] == '\n');
@@ -187,5 +188,5 @@ bool ps_inherited_is_silent(const struct ps_inherited *inherited, const char *ad
 {
 	return inherited && inherited->silent_at_ms <= now_ms &&
 	       now_ms - inherited->silent_at_ms <= PS_INHERITED_SILENT_MS &&
-	       ps_address_in_list(inherited->silent_mirrors, address);
+	       ps_address_in_list(inherited->mirrors_silent_to_run, address);
 }

@@ -53,9 +53,9 @@ struct ps_inherited {
 	char answered_addresses[PS_INHERITED_ADDRESSES];
 	char store[PS_NAME_MAX + 1];
 	char list[PS_LIST_TEXT];
-	char list_mirrors[PS_LIST_TEXT]; /* comma-separated addresses, like silent_mirrors */
+	char list_mirrors[PS_LIST_TEXT]; /* comma-separated addresses, like mirrors_silent_to_run */
 	struct ps_roster_places unlisted_mirrors;
-	char silent_mirrors[PS_LIST_TEXT];
+	char mirrors_silent_to_run[PS_LIST_TEXT];
 	uint64_t silent_at_ms;
 };
 

@@ -136,7 +136,7 @@ void ps_locks_release(struct perseas_tx *tx)
 	if (tx->lock_holds)
 		ps_wake_blocked(p);
 	tx->lock_holds = NULL;
-	tx->refused_lock.is_set = false;
+	tx->refused_lock.has_refused_lock = false;
 	tx->lock_age = tx->read_seq = 0;
 	tx->traits &= (uint8_t) ~(PS_TX_SERIAL | PS_TX_LOCKS);
 }

@@ -244,7 +244,7 @@ static int request_lock(struct perseas_tx *tx, uint64_t key, bool exclusive)
 	if (!tx->lock_age)
 		tx->lock_age = ++p->serialization.last_age;
 	tx->traits |= PS_TX_LOCKS;
-	tx->refused_lock.is_set = false;
+	tx->refused_lock.has_refused_lock = false;
 	tx->thread = ps_this_thread(p);
 	rc = take_lock(tx, lock, exclusive);
 	ps_lock_drop_if_unused(p, lock);
@@ -273,7 +273,8 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
  * refused rather than made to wait, so it asks only when it can have all that it wants. */
 static bool may_request_locks_again(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
+	const struct ps_lock *lock = refused->has_refused_lock ? ps_lock_find(tx->p, refused->key)
+	                                                       : NULL;
 	bool may = !lock || judge_request(lock, tx, refused->is_exclusive) != REFUSED;
 
 	for (const struct ps_lock_want *want = tx->lock_wants; want && may; want = want->next_of_tx)
@@ -296,12 +297,12 @@ static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_vi
 }
 
 /* Visits the threads because of which may_request_locks_again() returns false. */
-static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
+static bool visit_threads_that_refuse_lock(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = blocked_tx_of(b)->tx;
 	const struct ps_refused *refused = blocked_tx_of(b)->refused;
 	const struct ps_lock_want again = { .tx = tx,
-		                            .lock = refused->is_set
+		                            .lock = refused->has_refused_lock
 		                                            ? ps_lock_find(b->p, refused->key)
 		                                            : NULL,
 		                            .is_exclusive = refused->is_exclusive };
@@ -319,7 +320,8 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
  * refused. */
 static int await_refused_lock(struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	static const struct ps_blocked_ops ops = { must_not_request_locks_again, visit_refusers };
+	static const struct ps_blocked_ops ops = { must_not_request_locks_again,
+		                                   visit_threads_that_refuse_lock };
 	struct blocked_tx w = { .blocked_thread.ops = &ops, .tx = tx, .refused = refused };
 
 	return may_request_locks_again(tx, refused) ? 0
@@ -360,7 +362,7 @@ static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 	return rc;
 }
 
-int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
+int ps_retry_tx_after_pause(struct perseas_tx *tx, uint64_t pause_ns)
 {
 	struct perseas *p = tx->p;
 	int rc;
@@ -382,7 +384,7 @@ int perseas_retry(perseas_tx_t *tx)
 
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
-	rc = ps_retry_after(tx, 0);
+	rc = ps_retry_tx_after_pause(tx, 0);
 	if (rc == PERSEAS_ECONFLICT) {
 		ps_lock(tx->p);
 		ps_tx_end(tx);

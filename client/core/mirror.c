@@ -6,7 +6,7 @@
 #include "broken_copy.h"
 #include "demand.h"
 #include "detour.h"
-#include "due_granules.h"
+#include "unsent_granules.h"
 #include "event.h"
 #include "wait_line.h"
 #include "nowait.h"
@@ -52,8 +52,9 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 	struct ps_mirror *m = NULL;
 
 	ps_assert_locked(p);
-	for (unsigned i = 0; i < p->mirror_count && !m; i++)
-		if (p->mirrors[i].state == PERSEAS_MIRROR_REMOVED)
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].state == PERSEAS_MIRROR_REMOVED &&
+		    (!m || !strcmp(p->mirrors[i].address.text, address->text)))
 			m = &p->mirrors[i];
 	if (!m && p->mirror_count == PS_MIRRORS_MAX)
 		return NULL;
@@ -62,7 +63,7 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 	else if (m->probe.header)
 		perseas__header__free_unpacked(m->probe.header, NULL);
 	assert(!m->control && !m->link && !m->is_active);
-	ps_due_free(m);
+	ps_unsent_free(m);
 	memset(m, 0, sizeof(*m));
 	m->address = *address;
 	return m;
@@ -111,11 +112,12 @@ bool ps_mirror_was_live(const struct perseas *p, const struct ps_mirror *m,
 
 void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
-	const bool unrecorded = m->is_from_spill && ps_id_equal(header->image_id, m->loaded_id);
+	const bool unrecorded = m->is_from_spill &&
+	                        ps_id_equal(header->image_id, m->image_id_after_spill_load);
 
 	m->is_from_spill = unrecorded || !ps_id_equal(header->image_id, m->image_id);
 	if (m->is_from_spill)
-		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
+		memcpy(m->image_id_after_spill_load, header->image_id.data, PS_ID_SIZE);
 }
 
 void ps_link_end(struct perseas *p, struct ps_mirror *m)
@@ -127,7 +129,7 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 		m->fabric->detach(m->link);
 	m->link = NULL;
 	m->chains_in_flight = m->completions_until_chunk = 0;
-	m->has_completed = false;
+	m->has_link_completed_chain = false;
 	if (!m->is_active)
 		return;
 	ps_assert_locked(p);
@@ -136,7 +138,7 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 	 * keeper, which ends the session and a copy. */
 	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
-	if (p->commit.unwaited.watches_links)
+	if (p->commit.unwaited.collector_watches_links)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	if (p->has_keeper)
 		p->env->ops->wake(p->env, PS_KEEPER);
@@ -192,7 +194,7 @@ void ps_mirror_break_stalled_link(struct perseas *p, struct ps_mirror *m, const 
 {
 	char text[sizeof(m->trouble_text)];
 
-	if (!m->has_completed)
+	if (!m->has_link_completed_chain)
 		ps_detour_note_break(p, m, PS_LINK_BROKEN);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		why = ps_broken_copy_blame_link(p, m, why, text, sizeof(text));
@@ -216,7 +218,7 @@ void ps_mirrors_decide_staging(struct perseas *p)
 	/* The ring must hold a contiguous history: if it lacks the last transaction, it starts
 	 * empty at the next one. The transaction being sent can be the last one that it has. */
 	if (staged && !p->commit.uses_ring && p->commit.ring.last_seq != p->commit.seq)
-		ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
+		ps_ring_drop_all(&p->commit.ring, p->commit.seq + 1);
 	p->commit.uses_ring = staged;
 	ps_timing_adapt(p);
 }
@@ -229,7 +231,7 @@ static void wake_link_sleepers(struct perseas *p, const struct ps_mirror *m)
 		return;
 	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
-	if (p->commit.unwaited.watches_links)
+	if (p->commit.unwaited.collector_watches_links)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 }
 
@@ -245,7 +247,7 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_r
 	if (ps_mirror_post(p, m, &chain))
 		return;
 	m->posted_seq = entry->seq;
-	p->commit.stat.bytes_sent += entry->sent_bytes;
+	p->commit.stat.bytes_sent += entry->fabric_bytes_of_entry;
 }
 
 void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
@@ -255,8 +257,8 @@ void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 	if (several)
 		m->fabric->cork(m->link, true);
 	while (m->is_active && m->posted_seq < p->commit.seq && m->chains_in_flight < WINDOW) {
-		const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring,
-		                                                 m->posted_seq + 1);
+		const struct ps_ring_entry *entry = ps_ring_find_entry(&p->commit.ring,
+		                                                       m->posted_seq + 1);
 
 		/* The ring has the entry: a commit makes room only when no connected mirror needs
 		 * what its entry overwrites. */
@@ -274,7 +276,7 @@ void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 /* Returns true if new transactions may stay in the ring for now: woken threads come here next, and
  * the last of them posts everything committed meanwhile (wait_line.h). The mirror's pending answer
  * triggers sending at the latest, no matter when these threads run. */
-static bool stays_in_ring(const struct perseas *p, const struct ps_mirror *m)
+static bool may_new_entries_stay_in_ring(const struct perseas *p, const struct ps_mirror *m)
 {
 	return p->commit.wait_line.woken_count && m->chains_in_flight && m->fabric->cork;
 }
@@ -284,7 +286,8 @@ void ps_mirrors_post_from_ring(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->is_active && m->posted_seq < p->commit.seq && !stays_in_ring(p, m))
+		if (m->is_active && m->posted_seq < p->commit.seq &&
+		    !may_new_entries_stay_in_ring(p, m))
 			ps_mirror_post_from_ring(p, m);
 	}
 }
@@ -298,7 +301,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 
 	assert(done <= m->chains_in_flight);
 	m->chains_in_flight -= done;
-	m->has_completed = true;
+	m->has_link_completed_chain = true;
 	m->is_after_lost_link = false;
 	m->completions_until_chunk -= m->completions_until_chunk < done ? m->completions_until_chunk
 	                                                                : done;
@@ -339,7 +342,7 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 		return;
 	}
 	take_completions(p, m, (unsigned)done);
-	if (p->commit.unwaited.tracks_durable || p->commit.in_doubt_seq)
+	if (p->commit.unwaited.updates_durable_seq_at_completions || p->commit.in_doubt_seq)
 		ps_end_doubt_if_durable(p);
 	if (p->commit.wait_line.waiting_count)
 		ps_wait_line_wake_durable(p);
@@ -356,7 +359,8 @@ void ps_mirrors_poll(struct perseas *p)
 		if (m->is_active &&
 		    (m->chains_in_flight || (m->fabric->beat && !p->is_gate_raised)))
 			poll_mirror(p, m);
-		if (m->is_active && m->posted_seq < p->commit.seq && !stays_in_ring(p, m))
+		if (m->is_active && m->posted_seq < p->commit.seq &&
+		    !may_new_entries_stay_in_ring(p, m))
 			ps_mirror_post_from_ring(p, m);
 	}
 }

@@ -20,8 +20,9 @@
 
 #include "handle.h"
 
-/* Adds a mirror with this address to the handle. No roster lists it yet. Returns NULL if the handle
- * has as many mirrors as it can. */
+/* Adds a mirror with this address to the handle. It takes the place of the REMOVED mirror of this
+ * address, or else of another REMOVED one. No roster lists it yet. Returns NULL if the handle has
+ * as many mirrors as it can. */
 struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address);
 
 /* Returns true if the header that the mirror told last is of a usable image of the handle's store.
@@ -183,7 +184,7 @@ uint32_t ps_mirrors_with_whole_image(const struct perseas *p);
 
 /* Returns the set of whole mirrors that were asked after this call of perseas_confirm, and answered
  * that this owner's claim stands. */
-uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
+uint32_t ps_mirrors_that_confirmed_call(const struct perseas *p, uint64_t call);
 
 /* Returns the set of LIVE mirrors: all transactions were sent to them. */
 uint32_t ps_mirrors_live(const struct perseas *p);
@@ -206,13 +207,13 @@ bool ps_fences_prevent_w(const struct perseas *p);
 
 /* If the access rules of so many mirrors refuse this owner that W cannot be reached without them,
  * returns one of these mirrors, otherwise NULL. The condition ends when they allow it again. */
-const struct ps_mirror *ps_refusing_mirror(const struct perseas *p);
+const struct ps_mirror *ps_mirror_whose_refusal_prevents_w(const struct perseas *p);
 
 /* Returns how many mirrors lost their memory, if none of them may be made anew (I9) even once all
  * others are live; else 0. Caller holds p->lock. */
-unsigned ps_count_lost_mirrors(const struct perseas *p);
+unsigned ps_count_lost_if_none_can_be_remade(const struct perseas *p);
 
-/* Writes what to do when ps_count_lost_mirrors is not 0. Returns text. */
+/* Writes what to do when ps_count_lost_if_none_can_be_remade is not 0. Returns text. */
 const char *ps_lost_mirrors_advice(const struct perseas *p, char *text, size_t size);
 
 /* Returns advice about a commit in doubt, as the end of a sentence. The result is `text` or a

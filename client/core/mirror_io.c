@@ -32,18 +32,19 @@ static uint64_t answer_timeout(const struct perseas *p)
 
 /* Gives up a link that failed outside of transactions. Before the store is open, the mirror has no
  * state to move from. */
-static int give_up_link(struct perseas *p, struct ps_mirror *m, int rc)
+static int give_up_link_and_return_rc(struct perseas *p, struct ps_mirror *m, int link_rc)
 {
 	if (!p->is_open) {
-		ps_detour_note_break(p, m, rc);
+		ps_detour_note_break(p, m, link_rc);
 		ps_link_end(p, m);
-		snprintf(m->trouble_text, sizeof(m->trouble_text), "%s", ps_link_trouble_text(rc));
-		return rc;
+		snprintf(m->trouble_text, sizeof(m->trouble_text), "%s",
+		         ps_link_trouble_text(link_rc));
+		return link_rc;
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_handle_lost_link(p, m, rc);
+	ps_mirror_handle_lost_link(p, m, link_rc);
 	pthread_mutex_unlock(&p->lock);
-	return rc;
+	return link_rc;
 }
 
 /* --- chains --- */
@@ -188,7 +189,7 @@ unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_cha
 
 		done += !in_flight[i].rc;
 		if (in_flight[i].rc && to[i] && m->link)
-			give_up_link(p, m, in_flight[i].rc);
+			give_up_link_and_return_rc(p, m, in_flight[i].rc);
 	}
 	return done;
 }
@@ -211,5 +212,5 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 	assert(may_use_link(p, m));
 	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, answer_timeout(p))
 	             : PS_LINK_BROKEN;
-	return rc && m->link ? give_up_link(p, m, rc) : rc;
+	return rc && m->link ? give_up_link_and_return_rc(p, m, rc) : rc;
 }

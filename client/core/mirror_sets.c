@@ -36,7 +36,7 @@ uint32_t ps_mirrors_with_whole_image(const struct perseas *p)
 	return whole;
 }
 
-uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
+uint32_t ps_mirrors_that_confirmed_call(const struct perseas *p, uint64_t call)
 {
 	uint32_t confirmed = 0;
 

@@ -20,7 +20,7 @@ struct perseas;
 struct ps_control;
 struct ps_pending_answer;
 struct ps_mirror;
-struct ps_due_granules;
+struct ps_unsent_granules;
 
 /* The state of a mirror's image, as its commit slot tells it. */
 struct ps_image_position {
@@ -124,17 +124,17 @@ struct ps_attaching {
 
 /* The way from a detour back to the best fabric (detour.c). */
 struct ps_way_back {
-	uint64_t test_at;          /* when to test the best fabric next */
-	uint64_t test_delay_ns;    /* between the last test and the next one */
+	uint64_t test_at;                     /* when to test the best fabric next */
+	uint64_t best_fabric_retest_delay_ns; /* between the last test and the next one */
 	uint32_t rdma_port;        /* the grant's RDMA port; 0: no test before the next grant */
 	uint8_t token[PS_ID_SIZE]; /* the grant's token */
 	const struct ps_fabric *best_fabric; /* the best fabric */
 	/* The link that tests the best fabric; NULL: no test is under way. */
 	struct ps_link *test_link;
-	uint64_t test_until; /* when the test times out */
+	uint64_t test_times_out_at; /* when the test times out */
 	/* How many links over the best fabric broke, each within a minute of the one before. */
 	unsigned break_count;
-	uint64_t broke_at; /* when the last of them broke */
+	uint64_t last_broke_at; /* when the last of them broke */
 };
 
 /* A second connection to the mirror, which ends as soon as this process is killed, even while the
@@ -142,10 +142,10 @@ struct ps_way_back {
 struct ps_lifeline {
 	bool is_possible; /* the session may have a lifeline: its data path shares no memory */
 	uint8_t session_token[PS_ID_SIZE]; /* the session's token, if is_possible */
-	uint64_t begin_at;                 /* when to request the connection; 0: do not */
+	uint64_t request_at;               /* when to request the connection; 0: do not */
 	struct ps_control *control;
-	uint64_t answer_by; /* when the request times out */
-	bool request_ended; /* the request was answered, or timed out */
+	uint64_t request_times_out_at; /* when the request times out */
+	bool is_request_over;          /* the request was answered, or timed out */
 };
 
 /* When commits pause for the copy that is under way (pace.h). */
@@ -158,15 +158,15 @@ struct ps_commit_pauses {
 /* Whole copies to a mirror that broke, since the last one that was completed. Guarded by
  * p->lock. */
 struct ps_broken_copies {
-	unsigned count;
+	unsigned broken_copy_count;
 	uint64_t sent_bytes; /* sum of the bytes that the broken copies sent */
 	/* bytes of transactions per second during the last broken copy */
 	uint64_t transaction_bytes_per_s;
-	uint64_t broke_at; /* when the last copy broke */
-	/* ns from broke_at to the next copy, if commits succeed without the mirror */
-	uint64_t pause_ns;
-	uint64_t begun_at;      /* when the copy under way began */
-	uint64_t begun_at_head; /* the ring's head at that time */
+	uint64_t last_broke_at; /* when the last copy broke */
+	/* ns from last_broke_at to the next copy, if commits succeed without the mirror */
+	uint64_t pause_before_next_ns;
+	uint64_t copy_begun_at;          /* when the copy under way began */
+	uint64_t ring_position_at_begin; /* the ring's head at that time */
 	struct ps_commit_pauses commit_pauses;
 	/* commits that waited for the broken copies and the present one */
 	uint64_t waited_commit_count;
@@ -186,7 +186,7 @@ struct ps_mirror {
 	struct ps_pending_answers pending_answers; /* answers that no thread waits for */
 	struct ps_mirror_confirm confirm;          /* calls of perseas_confirm (confirm.c) */
 	/* The last round in which the mirror was told the rosters (roster_telling.c). */
-	uint64_t told_round;
+	uint64_t last_told_roster_round;
 	/* Id of the last operator's order that the mirror passed on; all zero: none
 	 * (operator_orders.c). */
 	uint8_t last_order_id[PS_ID_SIZE];
@@ -194,7 +194,7 @@ struct ps_mirror {
 	struct ps_link *link;           /* NULL: not connected */
 	/* transactions are posted to the link: the mirror is LIVE, REPLAYING or RESYNCING */
 	bool is_active;
-	bool in_roster; /* a roster lists the image that image_id names */
+	bool is_image_in_roster; /* a roster lists the image that image_id names */
 	uint8_t image_id[PS_ID_SIZE];
 	/* the commit slot, 0 or 1, that is valid once all that was posted has arrived */
 	unsigned valid_slot;
@@ -202,14 +202,15 @@ struct ps_mirror {
 	/* Seq of the last transaction that the mirror completed; kept while DOWN. */
 	uint64_t acked_seq;
 	unsigned chains_in_flight; /* chains posted and not yet completed */
-	bool has_completed;        /* the link has completed a transaction or a part of a copy */
+	/* The link has completed a transaction or a part of a copy. */
+	bool has_link_completed_chain;
 	/* How many completions are still to come until a copy's chunk is complete; 0: no chunk is
 	 * in flight. */
 	unsigned completions_until_chunk;
 	bool has_vote; /* the mirror is in a roster, so its acknowledgements count */
 	/* The image was loaded from a spill, and no roster lists its new id yet. */
 	bool is_from_spill;
-	uint8_t loaded_id[PS_ID_SIZE]; /* the image's new id, if is_from_spill */
+	uint8_t image_id_after_spill_load[PS_ID_SIZE]; /* the image's new id, if is_from_spill */
 	/* The mirror's address comes from a roster, not from the caller's list. */
 	bool is_from_roster;
 	bool is_joining;         /* a roster change adds the mirror, which has no vote yet */
@@ -221,9 +222,9 @@ struct ps_mirror {
 	/* STALE, LOST: place in its daemon's line of those that wait for a copy's turn, from 1; 0:
 	 * it does not wait. */
 	uint32_t copy_place;
-	/* What a copy in place must still send (due_granules.h); NULL: no copy is unfinished.
-	 * Guarded by admin. */
-	struct ps_due_granules *due_granules;
+	/* The granules that a copy in place must still send; NULL: no copy is unfinished. Guarded
+	 * by admin. */
+	struct ps_unsent_granules *unsent_granules;
 	/* where the mirror runs, as its daemon reported it last. Guarded by admin. */
 	struct ps_location location;
 	struct ps_own_image own_image; /* what this owner has written to the mirror's image */
@@ -232,10 +233,11 @@ struct ps_mirror {
 	bool is_after_lost_link;
 	/* The mirror answered the last claim that its memory is gone, so it must be made anew. */
 	bool has_lost_memory;
-	uint64_t paced_at; /* when a commit last waited because the mirror could not keep up */
+	/* When a commit last waited because the mirror could not keep up. */
+	uint64_t last_delayed_commit_at;
 	/* Since when the mirror has blocked commits that must not wait (pace.c), 0 if it blocks
 	 * none; and its acked_seq at that time. */
-	uint64_t blocks_since, blocks_since_acked;
+	uint64_t blocks_commits_since, acked_seq_when_blocking_began;
 	char trouble_text[256]; /* what is wrong with the mirror, for people; "": nothing */
 	/* Why the link does not use the best fabric; "" if it does. */
 	char detour_reason[256];

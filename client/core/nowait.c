@@ -29,8 +29,8 @@ static bool is_commit_timeout_over(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
-	return u->last_seq && !p->commit.in_doubt_seq && !ps_is_fenced(p) &&
-	       now >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
+	return u->last_unawaited_seq && !p->commit.in_doubt_seq && !ps_is_fenced(p) &&
+	       now >= u->durable_progress_at + ps_ms(p->options.commit_timeout_ms);
 }
 
 static bool is_commit_timeout_over_now(struct perseas *p)
@@ -49,7 +49,7 @@ static void check_doubt_at(struct perseas *p, uint64_t now)
 	ps_mirrors_poll(p);
 	ps_update_durable_seq(p);
 	if (is_commit_timeout_over_now(p))
-		ps_put_commit_in_doubt(p, ps_last_committed_seq(p), ps_now(p));
+		ps_put_commits_in_doubt(p, ps_last_committed_seq(p), ps_now(p));
 }
 
 void ps_unwaited_check_doubt(struct perseas *p)
@@ -81,25 +81,25 @@ void ps_unwaited_note_commit(struct perseas *p)
 	}
 	/* Reading the clock would be a noticeable cost of a gathered commit. */
 	now = p->commit.has_gathered ? p->commit.gather->last_added_at : ps_now(p);
-	if (!u->last_seq) {
+	if (!u->last_unawaited_seq) {
 		/* Commits that other threads waited for are no progress of unawaited commits. */
 		ps_update_durable_seq(p);
-		u->progress_at = now;
+		u->durable_progress_at = now;
 	}
-	u->last_seq = ps_last_committed_seq(p);
+	u->last_unawaited_seq = ps_last_committed_seq(p);
 	if (p->options.flush_within_ms)
 		note_commit_time(p, now);
-	u->tracks_durable = true;
+	u->updates_durable_seq_at_completions = true;
 	check_doubt_at(p, now);
-	if (u->is_idle || ps_gather_due_at(p) < u->wake_at) {
-		u->wake_at = ps_gather_due_at(p);
+	if (u->is_collector_idle || ps_gather_due_at(p) < u->collector_wakes_at) {
+		u->collector_wakes_at = ps_gather_due_at(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	}
 }
 
 /* Returns, by the stamps, a time at or before which the oldest commit that W mirrors do not hold
  * was posted. The oldest stamp is as old as flush_within_ms. At least one commit is not held. */
-static uint64_t oldest_unheld_commit_at(const struct perseas *p)
+static uint64_t oldest_nondurable_commit_at(const struct perseas *p)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t since = 0;
@@ -116,11 +116,11 @@ static uint64_t oldest_unheld_commit_at(const struct perseas *p)
 
 static bool is_flush_overdue(struct perseas *p)
 {
-	return p->commit.unwaited.last_seq &&
-	       ps_now(p) >= oldest_unheld_commit_at(p) + ps_ms(p->options.flush_within_ms);
+	return p->commit.unwaited.last_unawaited_seq &&
+	       ps_now(p) >= oldest_nondurable_commit_at(p) + ps_ms(p->options.flush_within_ms);
 }
 
-bool ps_unwaited_is_overdue(struct perseas *p)
+bool ps_unwaited_is_flush_overdue(struct perseas *p)
 {
 	if (!p->options.flush_within_ms || !is_flush_overdue(p))
 		return false;
@@ -139,14 +139,14 @@ int ps_unwaited_await_all(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	ps_gather_send_if_any(p);
-	if (u->last_seq) {
+	if (u->last_unawaited_seq) {
 		ps_mirrors_poll(p);
 		ps_update_durable_seq(p);
 	}
-	if (u->last_seq && p->commit.in_doubt_seq)
-		rc = ps_fail_in_doubt(p, u->last_seq);
-	else if (u->last_seq)
-		rc = ps_commit_await(p, u->last_seq, &since);
+	if (u->last_unawaited_seq && p->commit.in_doubt_seq)
+		rc = ps_fail_in_doubt(p, u->last_unawaited_seq);
+	else if (u->last_unawaited_seq)
+		rc = ps_commit_await_w_mirrors(p, u->last_unawaited_seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
@@ -180,32 +180,32 @@ static unsigned fill_link_pollfds(struct perseas *p, struct pollfd *fds)
 static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsigned *count)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
-	const bool worked = u->last_seq != 0;
+	const bool worked = u->last_unawaited_seq != 0;
 	bool works;
 	uint64_t look;
 
 	*count = 0;
-	u->is_idle = u->watches_links = false;
+	u->is_collector_idle = u->collector_watches_links = false;
 	if (ps_now(p) >= ps_gather_due_at(p))
 		ps_gather_send(p);
-	if (u->last_seq && !ps_is_fenced(p)) {
+	if (u->last_unawaited_seq && !ps_is_fenced(p)) {
 		ps_mirrors_poll(p);
 		ps_update_durable_seq(p);
 		ps_unwaited_check_doubt(p);
 	}
-	works = !ps_is_fenced(p) && (ps_pace_recheck_blocking_mirrors(p) || u->last_seq);
+	works = !ps_is_fenced(p) && (ps_pace_recheck_blocking_mirrors(p) || u->last_unawaited_seq);
 	look = ps_now(p) + (is_any_mirror_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due_at(p))
 		look = ps_gather_due_at(p);
 	/* The collector stays awake for one more round, since the next commit may come soon: waking
 	 * the collector would cost that commit a system call. */
 	if (!works) {
-		u->is_idle = !worked || u->flag_fd >= 0;
-		return u->is_idle ? PS_NEVER : look;
+		u->is_collector_idle = !worked || u->flag_fd >= 0;
+		return u->is_collector_idle ? PS_NEVER : look;
 	}
 	/* If a committing thread leads, it sleeps on the links itself and reports completions. */
 	if (u->flag_fd >= 0 && !p->commit.wait_line.has_leader) {
-		u->watches_links = true;
+		u->collector_watches_links = true;
 		*count = fill_link_pollfds(p, fds);
 	}
 	return look;
@@ -222,7 +222,7 @@ static void run_collector(void *arg)
 
 	do {
 		pthread_mutex_lock(&p->lock);
-		until = u->wake_at = collect_completions(p, fds, &count);
+		until = u->collector_wakes_at = collect_completions(p, fds, &count);
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->pause(p->env, PS_COLLECTOR, fds, count, until);
 		pthread_mutex_lock(&p->lock);

@@ -19,7 +19,7 @@ uint64_t ps_update_durable_seq(struct perseas *p);
 
 /* Returns the oldest transaction that W mirrors are not known to hold and that the ring may have;
  * past the last one if W hold all. Caller holds p->lock. */
-static inline uint64_t ps_oldest_unheld_seq(const struct perseas *p)
+static inline uint64_t ps_oldest_nondurable_seq(const struct perseas *p)
 {
 	const uint64_t next = p->commit.durable_seq + 1;
 
@@ -54,7 +54,7 @@ void ps_unwaited_check_doubt(struct perseas *p);
 
 /* Returns true if an unawaited commit is older than flush_within_ms and W mirrors do not hold it,
  * so that no further one may be posted. Caller holds p->lock. */
-bool ps_unwaited_is_overdue(struct perseas *p);
+bool ps_unwaited_is_flush_overdue(struct perseas *p);
 
 /* Waits until W mirrors hold all unawaited commits, before a handle is closed. Does not wait for
  * commits that are already in doubt. Returns 0, EINDOUBT or EFENCED. Caller does not hold
@@ -63,10 +63,10 @@ int ps_unwaited_await_all(struct perseas *p);
 
 /* Raises perseas_fd's flag, because W mirrors hold more than before or another owner has the store.
  * Caller holds p->lock. */
-void ps_unwaited_notify(struct perseas *p);
+void ps_unwaited_raise_flag(struct perseas *p);
 
 /* Puts all commits up to `seq` in doubt, at time `now`: W mirrors did not hold them in time. No
  * transaction begins until they do. Caller holds p->lock. */
-void ps_put_commit_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);
+void ps_put_commits_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);
 
 #endif

@@ -18,7 +18,7 @@
 /* Returns true if commits wait for the mirror, or did shortly before. */
 static bool delayed_commits_recently(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->paced_at && ps_now(p) - m->paced_at < PACED_FOR;
+	return m->last_delayed_commit_at && ps_now(p) - m->last_delayed_commit_at < PACED_FOR;
 }
 
 const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m)
@@ -32,7 +32,7 @@ const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m)
 }
 
 /* Notes for which mirrors commits wait, with an event once in a while. */
-static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
+static void note_commits_wait_for_mirrors(struct perseas *p, uint32_t slow, uint64_t now)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -42,11 +42,11 @@ static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
 		if (!delayed_commits_recently(p, m))
 			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last_committed_seq(p), m,
 			         "mirror %s " PACED, m->address.text);
-		m->paced_at = now;
+		m->last_delayed_commit_at = now;
 	}
 }
 
-static void drop_mirrors(struct perseas *p, uint32_t slow)
+static void drop_slow_mirrors(struct perseas *p, uint32_t slow)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(slow >> i & 1))
@@ -91,10 +91,10 @@ static uint64_t sum_acked_seqs(const struct perseas *p, uint32_t slow)
 }
 
 /* Returns how long mirrors may go without progress before a commit gives up on them. */
-static uint64_t stall_timeout_ns(const struct perseas *p, bool needed, unsigned flags)
+static uint64_t stall_timeout_ns(const struct perseas *p, bool is_needed_for_w, unsigned flags)
 {
-	return ps_ms(needed || flags & PERSEAS_NOWAIT ? p->options.commit_timeout_ms
-	                                              : p->options.pace_ms);
+	return ps_ms(is_needed_for_w || flags & PERSEAS_NOWAIT ? p->options.commit_timeout_ms
+	                                                       : p->options.pace_ms);
 }
 
 /* --- commits with PERSEAS_NOBLOCK --- */
@@ -108,49 +108,49 @@ static uint32_t find_stuck_mirrors(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->blocks_since && now - m->blocks_since >= most)
+		if (m->blocks_commits_since && now - m->blocks_commits_since >= most)
 			stuck |= ps_mirror_bit(p, m);
 	}
 	return stuck;
 }
 
-static bool drop_stuck_mirrors(struct perseas *p)
+static bool drop_stuck_mirrors_unless_needed(struct perseas *p)
 {
 	const uint32_t stuck = find_stuck_mirrors(p);
 
 	if (!stuck || are_needed_for_w(p, stuck))
 		return false;
-	drop_mirrors(p, stuck);
+	drop_slow_mirrors(p, stuck);
 	return true;
 }
 
-static bool is_any_blocking(const struct perseas *p)
+static bool is_any_mirror_blocking_commits(const struct perseas *p)
 {
 	bool any = false;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		any |= p->mirrors[i].blocks_since != 0;
+		any |= p->mirrors[i].blocks_commits_since != 0;
 	return any;
 }
 
 static void unblock_progressed_mirrors(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].acked_seq != p->mirrors[i].blocks_since_acked)
+		if (p->mirrors[i].acked_seq != p->mirrors[i].acked_seq_when_blocking_began)
 			ps_pace_clear_blocking(p, &p->mirrors[i]);
 }
 
 bool ps_pace_recheck_blocking_mirrors(struct perseas *p)
 {
 	ps_assert_locked(p);
-	if (!is_any_blocking(p))
+	if (!is_any_mirror_blocking_commits(p))
 		return false;
 	/* Polls before judging: this process may have been stopped for long, while answers waited
 	 * for it. */
 	ps_mirrors_poll(p);
 	unblock_progressed_mirrors(p);
-	drop_stuck_mirrors(p);
-	return is_any_blocking(p);
+	drop_stuck_mirrors_unless_needed(p);
+	return is_any_mirror_blocking_commits(p);
 }
 
 /* For a commit that must not wait: notes since when each mirror of `slow` blocks commits. Returns 1
@@ -163,14 +163,14 @@ static int refuse_to_wait(struct perseas *p, uint32_t slow)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!(slow >> i & 1) || m->blocks_since)
+		if (!(slow >> i & 1) || m->blocks_commits_since)
 			continue;
-		m->blocks_since = now;
-		m->blocks_since_acked = m->acked_seq;
+		m->blocks_commits_since = now;
+		m->acked_seq_when_blocking_began = m->acked_seq;
 	}
-	if (drop_stuck_mirrors(p))
+	if (drop_stuck_mirrors_unless_needed(p))
 		return 1;
-	if (slow && p->commit.unwaited.is_idle)
+	if (slow && p->commit.unwaited.is_collector_idle)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	return ps_fail_would_block(p, "until mirrors complete more of the ring");
 }
@@ -182,8 +182,10 @@ enum { BROKEN_COPIES = 2 };
 
 bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_RESYNCING && m->broken_copies.count >= BROKEN_COPIES &&
-	       ps_ring_bytes_from(&p->commit.ring, m->acked_seq + 1) > p->commit.ring.size / 4;
+	return m->state == PERSEAS_MIRROR_RESYNCING &&
+	       m->broken_copies.broken_copy_count >= BROKEN_COPIES &&
+	       ps_ring_bytes_from_entry(&p->commit.ring, m->acked_seq + 1) >
+	               p->commit.ring.size / 4;
 }
 
 /* Returns true if the copy waits for nothing but the link, and made progress since commits last
@@ -195,7 +197,7 @@ static bool is_copy_progressing(const struct perseas *p, const struct ps_mirror 
 }
 
 /* Begins the next wait for the copy if it is due. Returns true if commits wait now. */
-static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_t now)
+static bool do_commits_pause_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_t now)
 {
 	struct ps_commit_pauses *wait = &m->broken_copies.commit_pauses;
 
@@ -219,12 +221,12 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 		m->broken_copies.waited_commit_count++;
 		pacing->copy_wait_until = m->broken_copies.commit_pauses.commits_pause_until;
 	}
-	note_pacing(p, ps_mirror_bit(p, m), now);
+	note_commits_wait_for_mirrors(p, ps_mirror_bit(p, m), now);
 	ps_commit_sleep_on_links(p, pacing->copy_wait_until);
 	/* A mirror that blocks the ring has pace_ms from now on. */
-	pacing->progress_at = ps_now(p);
-	pacing->acked_sum = 0;
-	p->commit.stat.paced_ns += pacing->progress_at - now;
+	pacing->last_progress_at = ps_now(p);
+	pacing->sum_of_acked_seqs = 0;
+	p->commit.stat.paced_ns += pacing->last_progress_at - now;
 	ps_mirrors_poll(p);
 }
 
@@ -239,7 +241,7 @@ int ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacing *paci
 	/* The mirror may have completed more already: poll before judging it. */
 	ps_mirrors_poll(p);
 	now = ps_now(p);
-	if (!ps_pace_copy_lags(p, m) || !waits_for_copy(p, m, now))
+	if (!ps_pace_copy_lags(p, m) || !do_commits_pause_for_copy(p, m, now))
 		return 0;
 	if (pacing->wait_began_at && pacing->copy_wait_until && now >= pacing->copy_wait_until)
 		return 0;
@@ -252,7 +254,8 @@ int ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacing *paci
 int ps_pace_await_slow_mirrors(struct perseas *p, uint32_t slow, unsigned flags,
                                struct ps_pacing *pacing)
 {
-	const bool needed = !slow || are_needed_for_w(p, slow), first = !pacing->wait_began_at;
+	const bool is_needed_for_w = !slow || are_needed_for_w(p, slow),
+		   first = !pacing->wait_began_at;
 	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
 	const bool counts = p->commit.unwaited.has_collector_thread;
 	const uint64_t now = ps_now(p), acked = sum_acked_seqs(p, slow);
@@ -265,21 +268,21 @@ int ps_pace_await_slow_mirrors(struct perseas *p, uint32_t slow, unsigned flags,
 		pacing->wait_began_at = now;
 		pacing->copy_wait_until = 0;
 	}
-	if (first || (counts && acked != pacing->acked_sum)) {
-		pacing->acked_sum = acked;
-		pacing->progress_at = now;
+	if (first || (counts && acked != pacing->sum_of_acked_seqs)) {
+		pacing->sum_of_acked_seqs = acked;
+		pacing->last_progress_at = now;
 	}
-	until = pacing->progress_at + stall_timeout_ns(p, needed, flags);
+	until = pacing->last_progress_at + stall_timeout_ns(p, is_needed_for_w, flags);
 	if (now < until) {
 		p->commit.stat.paced += first;
-		note_pacing(p, slow, now);
+		note_commits_wait_for_mirrors(p, slow, now);
 		ps_commit_sleep_on_links(p, until);
 		p->commit.stat.paced_ns += ps_now(p) - now;
 		ps_mirrors_poll(p);
 		return 1;
 	}
-	if (needed)
+	if (is_needed_for_w)
 		return fail_ring_full(p);
-	drop_mirrors(p, slow);
+	drop_slow_mirrors(p, slow);
 	return 1;
 }

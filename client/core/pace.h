@@ -15,8 +15,9 @@
 struct ps_pacing {
 	/* When the commit began to wait; 0: it has not, and the other members are invalid. */
 	uint64_t wait_began_at;
-	uint64_t progress_at; /* when the mirrors that the commit waits for last made progress */
-	uint64_t acked_sum;   /* the sum of their acked_seq at that time */
+	/* When the mirrors that the commit waits for last made progress. */
+	uint64_t last_progress_at;
+	uint64_t sum_of_acked_seqs; /* the sum of their acked_seq at that time */
 	/* until when the commit waits for a copy; 0: it has waited for none */
 	uint64_t copy_wait_until;
 };

@@ -13,12 +13,13 @@ void ps_roster_free(Perseas__Roster **roster)
 	*roster = NULL;
 }
 
-struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *roster)
+struct ps_quorum ps_quorum_of_roster(const struct perseas *p, const Perseas__Roster *roster)
 {
 	struct ps_quorum quorum = { 0, (unsigned)roster->n_members, roster->acks };
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].in_roster && ps_roster_member(roster, p->mirrors[i].image_id))
+		if (p->mirrors[i].is_image_in_roster &&
+		    ps_roster_member(roster, p->mirrors[i].image_id))
 			quorum.set |= (uint32_t)1 << i;
 	return quorum;
 }
@@ -42,7 +43,7 @@ bool ps_quorum_is_w(const struct perseas *p, uint32_t set)
 	return true;
 }
 
-unsigned ps_quorum_first_without_w(const struct perseas *p, uint32_t set)
+unsigned ps_quorum_first_roster_without_w(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
 		if (count_members(&p->quorums[q], set) < p->quorums[q].acks)
@@ -50,12 +51,12 @@ unsigned ps_quorum_first_without_w(const struct perseas *p, uint32_t set)
 	return 0;
 }
 
-bool ps_quorum_is_settled_w(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_w_of_settled_roster(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set) >= p->quorums[0].acks;
 }
 
-bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_w_of_newest_roster(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *quorum = &p->quorums[p->quorum_count - 1];
 
@@ -63,7 +64,7 @@ bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set)
 }
 
 /* Returns the roster that an open goes by: the next one if the change to it is decided. */
-static const struct ps_quorum *quorum_for_open(const struct perseas *p)
+static const struct ps_quorum *quorum_of_newest_decided_roster(const struct perseas *p)
 {
 	assert(p->quorum_count == (p->next_roster ? 2 : 1) &&
 	       (!p->is_change_decided || p->next_roster));
@@ -72,25 +73,26 @@ static const struct ps_quorum *quorum_for_open(const struct perseas *p)
 
 unsigned ps_quorum_t_count(const struct perseas *p)
 {
-	return ps_quorum_t(quorum_for_open(p));
+	return ps_quorum_t(quorum_of_newest_decided_roster(p));
 }
 
 bool ps_quorum_is_t(const struct perseas *p, uint32_t set)
 {
-	return count_members(quorum_for_open(p), set) >= ps_quorum_t_count(p);
+	return count_members(quorum_of_newest_decided_roster(p), set) >= ps_quorum_t_count(p);
 }
 
 uint32_t ps_quorum_writable_by_open(const struct perseas *p)
 {
-	return p->is_change_decided ? quorum_for_open(p)->set : UINT32_MAX;
+	return p->is_change_decided ? quorum_of_newest_decided_roster(p)->set : UINT32_MAX;
 }
 
 bool ps_quorum_is_w_for_open(const struct perseas *p, uint32_t set)
 {
-	return p->is_change_decided ? ps_quorum_is_newest_w(p, set) : ps_quorum_is_w(p, set);
+	return p->is_change_decided ? ps_quorum_is_w_of_newest_roster(p, set)
+	                            : ps_quorum_is_w(p, set);
 }
 
-bool ps_quorum_is_seen_by_opens(const struct perseas *p, uint32_t set)
+bool ps_quorum_every_open_sees(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *old = &p->quorums[0];
 
@@ -102,7 +104,7 @@ bool ps_quorum_has_all_members(const struct perseas *p, uint32_t set)
 	return count_members(&p->quorums[0], set) == p->quorums[0].members;
 }
 
-bool ps_quorum_is_possible_without(const struct perseas *p, uint32_t lost)
+bool ps_quorum_is_w_possible_without(const struct perseas *p, uint32_t lost)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++) {
 		const struct ps_quorum *quorum = &p->quorums[q];
@@ -121,15 +123,17 @@ bool ps_quorum_is_r(const struct perseas *p, uint32_t set)
 	return true;
 }
 
-bool ps_quorum_can_remake(const struct perseas *p, uint32_t set, const struct ps_mirror *but)
+bool ps_quorum_can_remake_mirror(const struct perseas *p, uint32_t set,
+                                 const struct ps_mirror *remade_mirror)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
-		if (!ps_quorum_allows_remake(&p->quorums[q], set, (unsigned)(but - p->mirrors)))
+		if (!ps_quorum_allows_remake(&p->quorums[q], set,
+		                             (unsigned)(remade_mirror - p->mirrors)))
 			return false;
 	return true;
 }
 
-bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
+bool ps_quorum_can_remake_joining_mirror(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *old = &p->quorums[0];
 	const unsigned t = ps_quorum_t(old);
@@ -137,19 +141,20 @@ bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 	return count_members(old, set) >= (old->acks < t ? old->acks : t);
 }
 
-bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
+bool ps_quorum_open_can_spare_mirror(const struct perseas *p, uint32_t set,
+                                     const struct ps_mirror *m)
 {
-	return p->is_change_decided ? ps_quorum_allows_remake(quorum_for_open(p), set,
-	                                                      (unsigned)(m - p->mirrors))
-	                            : ps_quorum_can_remake(p, set, m);
+	return p->is_change_decided ? ps_quorum_allows_remake(quorum_of_newest_decided_roster(p),
+	                                                      set, (unsigned)(m - p->mirrors))
+	                            : ps_quorum_can_remake_mirror(p, set, m);
 }
 
-unsigned ps_quorum_member_count(const struct perseas *p, uint32_t set)
+unsigned ps_quorum_count_settled_members(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set);
 }
 
-unsigned ps_quorum_r_count(const struct perseas *p)
+unsigned ps_quorum_r_of_settled_roster(const struct perseas *p)
 {
 	return ps_quorum_r(&p->quorums[0]);
 }

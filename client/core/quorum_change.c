@@ -11,10 +11,10 @@ void ps_quorums_recompute(struct perseas *p)
 	ps_assert_locked(p);
 	if (p->is_open)
 		ps_update_durable_seq(p);
-	p->quorums[0] = ps_quorum_of(p, p->roster);
+	p->quorums[0] = ps_quorum_of_roster(p, p->roster);
 	p->quorum_count = 1;
 	if (p->next_roster)
-		p->quorums[p->quorum_count++] = ps_quorum_of(p, p->next_roster);
+		p->quorums[p->quorum_count++] = ps_quorum_of_roster(p, p->next_roster);
 	p->member_count = (unsigned)p->roster->n_members;
 	p->acks = p->roster->acks;
 	assert(!p->is_change_decided || p->next_roster);

@@ -85,7 +85,7 @@ static int fail_range(struct perseas_tx *tx, const void *addr, size_t len,
 
 /* Makes room for `more` bytes of record, `bytes` of after-images, and a span. Returns 0, ETOOBIG or
  * ENOMEM. */
-static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
+static inline int make_room_for_range(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
 	if (more <= tx->record_room && tx->record_length + more <= tx->record_room &&
 	    tx->cover.span_count < tx->cover.span_capacity)
@@ -123,7 +123,7 @@ static void log_before_image(struct perseas_tx *tx, const struct ps_mapped_exten
 }
 
 /* Counts bytes that were declared again and are sent only once. */
-static void count_redeclared(struct perseas_tx *tx, uint64_t bytes)
+static void count_redeclared_bytes(struct perseas_tx *tx, uint64_t bytes)
 {
 	tx->redeclared_bytes += bytes;
 	tx->traits |= PS_TX_REDECLARED;
@@ -142,26 +142,26 @@ static int add_overlapping_range(struct perseas_tx *tx, const struct ps_mapped_e
 		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
 		bytes += gap_end - gap_start;
 	}
-	rc = make_room(tx, more, bytes);
+	rc = make_room_for_range(tx, more, bytes);
 	if (rc)
 		return rc;
 	for (from = start; ps_cover_find_gap(&tx->cover, from, end, &gap_start, &gap_end);
 	     from = gap_end)
 		log_before_image(tx, segment, gap_start, gap_end, (const void *)gap_start);
-	ps_cover_add(&tx->cover, &span);
+	ps_cover_add_and_merge_span(&tx->cover, &span);
 	if (bytes < end - start)
-		count_redeclared(tx, end - start - bytes);
+		count_redeclared_bytes(tx, end - start - bytes);
 	return 0;
 }
 
 /* Covers a range that is PS_FIT_DISJOINT or PS_FIT_EXTENDS. */
-static inline void cover_range(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
-                               const struct ps_span *span)
+static inline void add_span_to_cover(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
+                                     const struct ps_span *span)
 {
 	if (fit == PS_FIT_EXTENDS)
-		ps_cover_extend(&tx->cover, place, span->end);
+		ps_cover_extend_span(&tx->cover, place, span->end);
 	else
-		ps_cover_insert(&tx->cover, place, span);
+		ps_cover_insert_span(&tx->cover, place, span);
 }
 
 static int add_range(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
@@ -172,25 +172,26 @@ static int add_range(struct perseas_tx *tx, const struct ps_mapped_extent *segme
 	int rc;
 
 	if (fit == PS_FIT_INSIDE) {
-		count_redeclared(tx, end - start);
+		count_redeclared_bytes(tx, end - start);
 		return 0;
 	}
 	if (fit == PS_FIT_OVERLAPS)
 		return add_overlapping_range(tx, segment, start, end);
-	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
+	rc = make_room_for_range(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
 	if (rc)
 		return rc;
 	log_before_image(tx, segment, start, end, (const void *)start);
-	cover_range(tx, fit, place,
-	            &(struct ps_span){ start, end, segment->start, segment->segment_id });
+	add_span_to_cover(tx, fit, place,
+	                  &(struct ps_span){ start, end, segment->start, segment->segment_id });
 	return 0;
 }
 
 /* Adds a range to a transaction with savepoints: the present contents are saved for the newest
  * savepoint, too. The fast path below needs no such copy: its bytes were not declared before, so
  * the record has them. */
-static int add_range_saving(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
-                            uint64_t start, uint64_t end)
+static int add_range_and_save_contents(struct perseas_tx *tx,
+                                       const struct ps_mapped_extent *segment, uint64_t start,
+                                       uint64_t end)
 {
 	int rc = ps_savepoint_before_range(tx, start, end, 1);
 
@@ -262,7 +263,7 @@ static inline int add_extent_range(struct perseas_tx *tx, const struct ps_mapped
 {
 	if (end > segment->end)
 		return add_range_across_parts(tx, segment, start, end);
-	return tx->traits & PS_TX_SAVEPOINTS ? add_range_saving(tx, segment, start, end)
+	return tx->traits & PS_TX_SAVEPOINTS ? add_range_and_save_contents(tx, segment, start, end)
 	                                     : add_range(tx, segment, start, end);
 }
 
@@ -276,14 +277,14 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 		                                 .segment_id = segment->id };
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, base, start, end, &place);
-	const int rc = make_room(tx, sizeof(struct ps_range) + ps_align8(length), length);
+	const int rc = make_room_for_range(tx, sizeof(struct ps_range) + ps_align8(length), length);
 
 	assert(fit == PS_FIT_DISJOINT || fit == PS_FIT_EXTENDS);
 	if (rc)
 		return rc;
 	log_before_image(tx, &extent, start, end, segment->shadow + offset);
-	cover_range(tx, fit, place,
-	            &(struct ps_span){ start, end, extent.start, extent.segment_id });
+	add_span_to_cover(tx, fit, place,
+	                  &(struct ps_span){ start, end, extent.start, extent.segment_id });
 	return 0;
 }
 
@@ -304,14 +305,15 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_mapped_extent
 }
 
 /* Reserves space for deferred stores if that needs no allocation. Returns false otherwise. */
-static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
+static inline bool reserve_deferred_without_allocating(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_DEFERRED_RECORD;
 
 	/* In the ring, a deferred store takes no more than a range with as many bytes of record. */
 	static_assert(PS_DEFERRED_ENTRY <= 3 * PS_DEFERRED_RECORD,
 	              "a deferred store's part of the ring");
-	if (tx->record_length + record > tx->record_room || !ps_cover_has_extra(&tx->cover, pieces))
+	if (tx->record_length + record > tx->record_room ||
+	    !ps_cover_has_extra_spans(&tx->cover, pieces))
 		return false;
 	tx->cover.extra_capacity += pieces;
 	tx->deferred_store_count += pieces;
@@ -324,12 +326,12 @@ static __attribute__((noinline)) int reserve_deferred(struct perseas_tx *tx, uns
 	const uint64_t record = (uint64_t)pieces * PS_DEFERRED_RECORD;
 	int rc;
 
-	if (reserve_at_once(tx, pieces))
+	if (reserve_deferred_without_allocating(tx, pieces))
 		return 0;
 	rc = ps_tx_make_room(tx, record, (uint64_t)pieces * PS_DEFERRED_ENTRY - record, 1);
 	if (rc)
 		return rc;
-	rc = ps_cover_reserve_extra(&tx->cover, pieces);
+	rc = ps_cover_reserve_extra_spans(&tx->cover, pieces);
 	if (rc < 0)
 		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for %u changes at the commit",
 		               pieces);
@@ -342,9 +344,9 @@ static __attribute__((noinline)) int reserve_deferred(struct perseas_tx *tx, uns
 
 /* Returns true if other threads read open transactions, which then change under p->lock only. The
  * caller has entered tx->set_range_section, the section that this closes (section.h). */
-static inline bool is_observed(const struct perseas_tx *tx)
+static inline bool is_tx_observed(const struct perseas_tx *tx)
 {
-	return atomic_load_explicit(&tx->p->observing.active, memory_order_acquire);
+	return atomic_load_explicit(&tx->p->observing.has_observers, memory_order_acquire);
 }
 
 static int add_range_unlocked(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
@@ -353,7 +355,7 @@ static int add_range_unlocked(struct perseas_tx *tx, const struct ps_mapped_exte
 	int rc;
 
 	ps_section_enter(&tx->set_range_section);
-	if (is_observed(tx)) {
+	if (is_tx_observed(tx)) {
 		ps_section_leave(&tx->set_range_section);
 		return add_range_locked(tx, segment, start, end);
 	}
@@ -373,7 +375,7 @@ static __attribute__((noinline)) int reserve_deferred_slowly(struct perseas_tx *
 			"a transaction with PERSEAS_TRACK cannot allocate or free objects of "
 			"a heap: what it changed is found when it commits");
 	ps_section_enter(&tx->set_range_section);
-	if (!is_observed(tx)) {
+	if (!is_tx_observed(tx)) {
 		rc = reserve_deferred(tx, pieces);
 		ps_section_leave(&tx->set_range_section);
 		return rc;
@@ -392,7 +394,7 @@ int ps_deferred_reserve(struct perseas_tx *tx, unsigned pieces)
 	if (tx->traits & PS_TX_TRACKED)
 		return reserve_deferred_slowly(tx, pieces);
 	ps_section_enter(&tx->set_range_section);
-	kept = !is_observed(tx) && reserve_at_once(tx, pieces);
+	kept = !is_tx_observed(tx) && reserve_deferred_without_allocating(tx, pieces);
 	ps_section_leave(&tx->set_range_section);
 	return kept ? 0 : reserve_deferred_slowly(tx, pieces);
 }
@@ -411,11 +413,11 @@ void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *seg
 	if (fit != PS_FIT_INSIDE) {
 		assert(tx->deferred_store_count > 0);
 		log_before_image(tx, segment, start, span.end, (const void *)start);
-		ps_cover_release_extra(&tx->cover);
+		ps_cover_release_extra_spans(&tx->cover);
 		if (fit == PS_FIT_OVERLAPS)
-			ps_cover_add(&tx->cover, &span);
+			ps_cover_add_and_merge_span(&tx->cover, &span);
 		else
-			cover_range(tx, fit, place, &span);
+			add_span_to_cover(tx, fit, place, &span);
 		tx->deferred_store_count--;
 	}
 	ps_copy_short(at, bytes, length);
@@ -518,13 +520,13 @@ static inline bool add_fast_range(struct perseas_tx *tx, uint64_t start, size_t 
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
 	if (fit == PS_FIT_INSIDE && !(tx->traits & PS_TX_SAVEPOINTS)) {
-		count_redeclared(tx, len);
+		count_redeclared_bytes(tx, len);
 		return true;
 	}
 	if (fit == PS_FIT_INSIDE || fit == PS_FIT_OVERLAPS ||
 	    (fit == PS_FIT_EXTENDS && continues_last_entry(tx, start)))
 		return false;
-	cover_range(tx, fit, place, &span);
+	add_span_to_cover(tx, fit, place, &span);
 	log_fast_range(tx, start, len);
 	return true;
 }
@@ -536,7 +538,7 @@ static __attribute__((noinline)) int add_fast_range_in_section(struct perseas_tx
 	bool added;
 
 	ps_section_enter(&tx->set_range_section);
-	added = !is_observed(tx) && add_fast_range(tx, start, len);
+	added = !is_tx_observed(tx) && add_fast_range(tx, start, len);
 	ps_section_leave(&tx->set_range_section);
 	return added ? 0 : set_range_slowly(tx, (const void *)start, len);
 }
@@ -548,15 +550,15 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 
 	if (!tx || !is_fast_range(tx, start, len))
 		return set_range_slowly(tx, addr, len);
-	if (!ps_cover_is_past_end(&tx->cover, start))
+	if (!ps_cover_is_behind_all_spans(&tx->cover, start))
 		return add_fast_range_in_section(tx, start, len);
 	ps_section_enter(&tx->set_range_section);
-	if (is_observed(tx)) {
+	if (is_tx_observed(tx)) {
 		ps_section_leave(&tx->set_range_section);
 		return set_range_slowly(tx, addr, len);
 	}
 	span = fast_span(tx, start, len);
-	ps_cover_append(&tx->cover, &span);
+	ps_cover_append_span(&tx->cover, &span);
 	log_fast_range(tx, start, len);
 	ps_section_leave(&tx->set_range_section);
 	return 0;

@@ -12,10 +12,10 @@ bool ps_fences_prevent_w(const struct perseas *p)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		lost |= p->commit.fenced_mirrors & (uint32_t)p->mirrors[i].has_vote << i;
-	return lost && !ps_quorum_is_possible_without(p, lost);
+	return lost && !ps_quorum_is_w_possible_without(p, lost);
 }
 
-const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
+const struct ps_mirror *ps_mirror_whose_refusal_prevents_w(const struct perseas *p)
 {
 	const struct ps_mirror *one = NULL;
 	uint32_t lost = 0;
@@ -28,10 +28,10 @@ const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
 		lost |= ps_mirror_bit(p, m);
 		one = m;
 	}
-	return one && !ps_quorum_is_possible_without(p, lost) ? one : NULL;
+	return one && !ps_quorum_is_w_possible_without(p, lost) ? one : NULL;
 }
 
-unsigned ps_count_lost_mirrors(const struct perseas *p)
+unsigned ps_count_lost_if_none_can_be_remade(const struct perseas *p)
 {
 	uint32_t lost = 0, others = 0;
 
@@ -44,14 +44,14 @@ unsigned ps_count_lost_mirrors(const struct perseas *p)
 			*(m->state == PERSEAS_MIRROR_LOST ? &lost : &others) |= ps_mirror_bit(p, m);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (lost >> i & 1 && ps_quorum_can_remake(p, others, &p->mirrors[i]))
+		if (lost >> i & 1 && ps_quorum_can_remake_mirror(p, others, &p->mirrors[i]))
 			return 0;
 	return (unsigned)__builtin_popcount(lost);
 }
 
 const char *ps_lost_mirrors_advice(const struct perseas *p, char *text, size_t size)
 {
-	const unsigned lost = ps_count_lost_mirrors(p);
+	const unsigned lost = ps_count_lost_if_none_can_be_remade(p);
 
 	if (lost == p->member_count)
 		ps_text_format(text, size,
@@ -68,9 +68,9 @@ const char *ps_lost_mirrors_advice(const struct perseas *p, char *text, size_t s
 
 const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 {
-	const struct ps_mirror *denied = ps_refusing_mirror(p);
+	const struct ps_mirror *denied = ps_mirror_whose_refusal_prevents_w(p);
 
-	if (!denied && ps_count_lost_mirrors(p))
+	if (!denied && ps_count_lost_if_none_can_be_remade(p))
 		return ps_lost_mirrors_advice(p, text, size);
 	if (!denied)
 		return "perseas_flush waits for it; perseas_mirror_stat says what is wrong with "

@@ -62,7 +62,7 @@ int ps_tx_make_room(struct perseas_tx *tx, uint64_t record_bytes, uint64_t entry
 		               "the transaction takes more than a quarter of the ring of %llu "
 		               "bytes: split it, or open with a larger ring_size",
 		               (unsigned long long)p->commit.ring.size);
-	rc = ps_cover_reserve_more(&tx->cover, spans);
+	rc = ps_cover_reserve_spans(&tx->cover, spans);
 	if (rc >= 0 && need > tx->record_capacity) {
 		uint64_t capacity = tx->record_capacity;
 

@@ -33,7 +33,7 @@ void ps_retained_add_range(uint64_t start, uint64_t size)
 }
 
 /* Returns how far memory is retained from `at` on; `at` if it is not. */
-static uint64_t retained_end(uint64_t at)
+static uint64_t end_of_retained_memory(uint64_t at)
 {
 	uint64_t end = at;
 
@@ -44,13 +44,13 @@ static uint64_t retained_end(uint64_t at)
 	return end;
 }
 
-bool ps_retained_has_range(uint64_t start, uint64_t size)
+bool ps_retained_covers_whole_range(uint64_t start, uint64_t size)
 {
 	const uint64_t end = start + size;
 	uint64_t at = start, next;
 
 	pthread_mutex_lock(&lock);
-	while (at < end && (next = retained_end(at)) > at)
+	while (at < end && (next = end_of_retained_memory(at)) > at)
 		at = next;
 	pthread_mutex_unlock(&lock);
 	return at >= end;

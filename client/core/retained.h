@@ -15,6 +15,6 @@ void ps_retained_add_range(uint64_t start, uint64_t size);
 
 /* Returns true if handles left all of the range, even if the application has unmapped some of it
  * since. From any thread. */
-bool ps_retained_has_range(uint64_t start, uint64_t size);
+bool ps_retained_covers_whole_range(uint64_t start, uint64_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * ring.c - entries of sent transactions in one block of memory. send.c appends entries; links send
  * and replay from them. The ring does not know which links still send: callers must ask
- * ps_ring_bytes_from first.
+ * ps_ring_bytes_from_entry first.
  */
 #include "ring.h"
 
@@ -24,7 +24,7 @@ int ps_ring_init(struct ps_ring *ring, uint64_t size)
 	if (ring->base == MAP_FAILED)
 		ring->base = NULL;
 	ring->size = size;
-	ps_ring_reset(ring, 1);
+	ps_ring_drop_all(ring, 1);
 	if (ring->positions && ring->base) {
 		madvise(ring->base, size + PS_BOUNCE, MADV_DONTFORK);
 		ps_core_dump_omit(ring->base, size + PS_BOUNCE);
@@ -42,10 +42,10 @@ void ps_ring_free(struct ps_ring *ring)
 	memset(ring, 0, sizeof(*ring));
 }
 
-void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
+void ps_ring_drop_all(struct ps_ring *ring, uint64_t next_seq)
 {
-	ring->first_seq = seq;
-	ring->last_seq = seq - 1;
+	ring->first_seq = next_seq;
+	ring->last_seq = next_seq - 1;
 	ring->append_position = 0;
 }
 
@@ -75,7 +75,7 @@ void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length)
 	drop_old_entries(ring, length);
 }
 
-struct ps_ring_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
+struct ps_ring_entry *ps_ring_append_entry(struct ps_ring *ring, uint64_t length)
 {
 	const uint64_t at = drop_old_entries(ring, length);
 
@@ -85,7 +85,7 @@ struct ps_ring_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 	return (struct ps_ring_entry *)(ring->base + at % ring->size);
 }
 
-struct ps_ring_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
+struct ps_ring_entry *ps_ring_find_entry(const struct ps_ring *ring, uint64_t seq)
 {
 	if (seq < ring->first_seq || seq > ring->last_seq)
 		return NULL;
@@ -96,7 +96,7 @@ struct ps_ring_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
 bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to)
 {
 	for (uint64_t seq = from + 1; seq <= to; seq++) {
-		const struct ps_ring_entry *entry = ps_ring_find(ring, seq);
+		const struct ps_ring_entry *entry = ps_ring_find_entry(ring, seq);
 
 		if (!entry || entry->record_kind != PS_RECORD_TRANSACTION)
 			return false;
@@ -104,7 +104,7 @@ bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to)
 	return true;
 }
 
-uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq)
+uint64_t ps_ring_bytes_from_entry(const struct ps_ring *ring, uint64_t seq)
 {
 	if (seq > ring->last_seq)
 		return 0;
@@ -117,18 +117,18 @@ uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq)
 }
 
 /* Pages in other use, such as those registered with an RDMA device, stay as they are. */
-bool ps_ring_enlarge_pages(struct ps_ring *ring, uint64_t head)
+bool ps_ring_make_large_pages(struct ps_ring *ring, uint64_t head)
 {
 	const uint64_t written = head < ring->size ? head : ring->size;
 	const uint64_t end = written - written % PS_LARGE_PAGE;
 	uint64_t length;
 
-	if (ring->enlarged_bytes >= end)
+	if (ring->bytes_made_large_pages >= end)
 		return false;
-	length = end - ring->enlarged_bytes;
+	length = end - ring->bytes_made_large_pages;
 	if (length > LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE)
 		length = LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE;
-	(void)madvise(ring->base + ring->enlarged_bytes, length, PS_MADV_COLLAPSE);
-	ring->enlarged_bytes += length;
-	return ring->enlarged_bytes < end;
+	(void)madvise(ring->base + ring->bytes_made_large_pages, length, PS_MADV_COLLAPSE);
+	ring->bytes_made_large_pages += length;
+	return ring->bytes_made_large_pages < end;
 }

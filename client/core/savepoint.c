@@ -116,7 +116,7 @@ int ps_savepoint_before_range(struct perseas_tx *tx, uint64_t start, uint64_t en
 {
 	struct ps_saved *saved = tx->savepoints;
 	uint64_t gap_start, gap_end;
-	bool room = ps_cover_reserve_more(&saved->cover, spans) >= 0;
+	bool room = ps_cover_reserve_spans(&saved->cover, spans) >= 0;
 
 	saved->piece_mark = saved->piece_count;
 	for (uint64_t from = start;
@@ -133,7 +133,7 @@ void ps_savepoint_after_range(struct perseas_tx *tx, const struct ps_span *span,
 	if (rc)
 		truncate_journal(tx->savepoints, tx->savepoints->piece_mark);
 	else
-		ps_cover_add(&tx->savepoints->cover, span);
+		ps_cover_add_and_merge_span(&tx->savepoints->cover, span);
 }
 
 /* --- PERSEAS_CHECK_WRITES: changes without another set_range --- */
@@ -155,12 +155,12 @@ static bool copy_declared(struct perseas_tx *tx)
 	/* Other threads may read the cover meanwhile, so it must not be settled. */
 	for (uint64_t from = 0; (span = ps_cover_span_from(&tx->cover, from));
 	     from = span->end + 1) {
-		if (ps_cover_reserve(&saved->declared) < 0)
+		if (ps_cover_reserve_span(&saved->declared) < 0)
 			return false;
 		memcpy(saved->old_contents + at, (const void *)span->start,
 		       span->end - span->start);
 		at += span->end - span->start;
-		ps_cover_append(&saved->declared, span);
+		ps_cover_append_span(&saved->declared, span);
 	}
 	return true;
 }
@@ -277,8 +277,9 @@ static void rebuild_cover(struct perseas_tx *tx)
 		const uint64_t base = (uint64_t)(uintptr_t)segment->base;
 		const uint64_t start = base + range->offset;
 
-		ps_cover_add(&tx->cover, &(struct ps_span){ start, start + range->length, base,
-		                                            range->segment });
+		ps_cover_add_and_merge_span(&tx->cover,
+		                            &(struct ps_span){ start, start + range->length, base,
+		                                               range->segment });
 		touched[range->segment / 64] |= (uint64_t)1 << range->segment % 64;
 	}
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)

@@ -10,7 +10,7 @@ enum {
 	TRIES = 1000,     /* attempts at a barrier that worked before */
 };
 
-void ps_section_sleep_briefly(struct ps_env *env)
+void ps_section_closer_sleep_briefly(struct ps_env *env)
 {
 	env->ops->pause(env, PS_UNWOKEN, NULL, 0, env->ops->now(env) + PAUSE_NS);
 }
@@ -19,5 +19,5 @@ void ps_section_fence(struct ps_env *env)
 {
 	/* Gives up after many attempts: by then every store has long left its processor. */
 	for (unsigned i = 0; i < TRIES && !env->ops->barrier(env); i++)
-		ps_section_sleep_briefly(env);
+		ps_section_closer_sleep_briefly(env);
 }

@@ -57,6 +57,6 @@ static inline bool ps_section_is_entered(const struct ps_section *section)
 void ps_section_fence(struct ps_env *env);
 
 /* Sleeps for about as long as a running thread may be inside. */
-void ps_section_sleep_briefly(struct ps_env *env);
+void ps_section_closer_sleep_briefly(struct ps_env *env);
 
 #endif

@@ -95,13 +95,13 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 	p->upkeep.unpublished_generation++;
 }
 
-/* Maps memory at `address`. is_kept: over an existing reservation; otherwise nothing may be mapped
- * there. Returns 0 or an errno. */
-static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
+/* Maps memory at `address`. is_over_reservation: over an existing reservation; otherwise nothing
+ * may be mapped there. Returns 0 or an errno. */
+static int map_memory_at(uint64_t address, uint64_t size, int prot, bool is_over_reservation)
 {
 	void *got = mmap((void *)address, size, prot,
 	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-	                         (is_kept ? MAP_FIXED : MAP_FIXED_NOREPLACE),
+	                         (is_over_reservation ? MAP_FIXED : MAP_FIXED_NOREPLACE),
 	                 -1, 0);
 
 	if (got == MAP_FAILED)
@@ -160,7 +160,7 @@ void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *hea
 		if (!segment->born || p->reserved_ranges.count == PS_SEGMENTS_MAX ||
 		    find_exact_reserved_range(p, segment->address, segment->size))
 			continue;
-		if (map_at(segment->address, segment->size, PROT_NONE, false))
+		if (map_memory_at(segment->address, segment->size, PROT_NONE, false))
 			snprintf(warning, size,
 			         "segment '%s' must lie at 0x%llx, which this process uses for "
 			         "something else",
@@ -178,7 +178,7 @@ void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *hea
 static int map_segment(uint64_t address, uint64_t size, bool is_over, uint8_t **base)
 {
 	void *got = (void *)address;
-	int error = map_at(address, size, PROT_READ | PROT_WRITE, is_over);
+	int error = map_memory_at(address, size, PROT_READ | PROT_WRITE, is_over);
 
 	if (error)
 		return error;
@@ -242,7 +242,7 @@ void ps_segment_unmap(struct ps_segment *segment)
 		munmap(segment->growth_range, segment->growth_range_size);
 	segment->base = segment->growth_range = NULL;
 	segment->growth_range_size = 0;
-	segment->is_retained = false;
+	segment->memory_outlives_handle = false;
 	ps_shadow_free(segment);
 }
 
@@ -255,7 +255,7 @@ void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
 	segment->growth_range_size = 0;
 	segment->shadow = NULL;
 	segment->pages_may_differ = NULL;
-	segment->is_retained = false;
+	segment->memory_outlives_handle = false;
 }
 
 int ps_segment_map_anywhere(struct perseas *p, struct ps_segment *segment)
@@ -286,7 +286,7 @@ int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t 
 	assert(head->base && whole % PS_PAGE == 0 && room % PS_PAGE == 0);
 	if (room <= kept)
 		return 0;
-	error = map_at(ps_segment_start_address(head) + kept, room - kept, PROT_NONE, false);
+	error = map_memory_at(ps_segment_start_address(head) + kept, room - kept, PROT_NONE, false);
 	if (error)
 		return error;
 	head->growth_range = head->base + whole;

@@ -80,7 +80,7 @@ static struct ps_write make_record_write(const struct perseas *p, const void *sr
  * changes. */
 static void build_ring_entry(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
 {
-	struct ps_ring_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
+	struct ps_ring_entry *entry = ps_ring_append_entry(&p->commit.ring, out->entry_length);
 	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
 
 	entry->seq = p->commit.seq + 1;
@@ -91,7 +91,7 @@ static void build_ring_entry(struct perseas *p, const struct ps_outgoing *out, u
 	memcpy(at, out->record, ps_align64(out->record_length) + PS_TERMINATOR);
 	entry->writes[0] = make_record_write(p, at, position, out->record_length);
 	at += ps_align64(out->record_length) + PS_TERMINATOR;
-	entry->sent_bytes = entry->writes[0].length + sizeof(entry->slot);
+	entry->fabric_bytes_of_entry = entry->writes[0].length + sizeof(entry->slot);
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
 		const uint64_t offset = span->start - span->base, length = span->end - span->start;
@@ -102,7 +102,7 @@ static void build_ring_entry(struct perseas *p, const struct ps_outgoing *out, u
 			                                  (uint32_t)length };
 		ps_change_map_mark(p, span->segment, offset, length, entry->seq);
 		at += length;
-		entry->sent_bytes += length;
+		entry->fabric_bytes_of_entry += length;
 	}
 }
 

@@ -42,6 +42,6 @@ int ps_commit_read_only_tx(struct perseas_tx *tx)
 		return 1;
 	if (saw > p->commit.seq)
 		ps_gather_send_if_any(p);
-	rc = ps_commit_await(p, saw, &since);
+	rc = ps_commit_await_w_mirrors(p, saw, &since);
 	return rc ? rc : 1;
 }

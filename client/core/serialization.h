@@ -55,7 +55,7 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b);
 /* Implements perseas_retry, with a pause after the transaction has released everything and before
  * it begins again. If it returns ECONFLICT, because the wait would deadlock, the transaction is
  * still open without locks or turn, and the caller must end it. Caller does not hold p->lock. */
-int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns);
+int ps_retry_tx_after_pause(struct perseas_tx *tx, uint64_t pause_ns);
 
 /* Sleeps for pause_ns. Caller does not hold p->lock. */
 void ps_sleep_for(struct perseas *p, uint64_t pause_ns);

@@ -104,14 +104,15 @@ int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8
 	               segment->name, (unsigned long long)segment->size, shadow_flag_name(p));
 }
 
-void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
+void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room,
+                       bool tracks_stores)
 {
 	uint64_t *may_differ = NULL;
 
 	if (!room)
 		return;
 	assert(segment->base);
-	if (watched)
+	if (tracks_stores)
 		may_differ = memset(room + ps_align8(segment->size), 0,
 		                    bitmap_word_count(segment) * sizeof(uint64_t));
 	pthread_mutex_lock(&p->lock);
@@ -121,20 +122,21 @@ void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *r
 	pthread_mutex_unlock(&p->lock);
 }
 
-int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
+int ps_shadow_make_from_memory(struct perseas *p, struct ps_segment *segment)
 {
 	uint8_t *room;
-	bool watched;
+	bool tracks_stores;
 	int rc = ps_shadow_reserve(p, segment, &room);
 
 	if (rc || !room)
 		return rc;
 	/* Tracking begins before the copy, so that a store after the copy is noted. */
-	watched = p->written && !p->env->written->watch(p->written, segment->base, segment->size);
+	tracks_stores = p->written &&
+	                !p->env->written->watch(p->written, segment->base, segment->size);
 	memcpy(room, segment->base, segment->size);
 	/* The segment gets its shadow only when that is complete, since an abort restores memory
 	 * from it. */
-	ps_shadow_install(p, segment, room, watched);
+	ps_shadow_install(p, segment, room, tracks_stores);
 	return 0;
 }
 

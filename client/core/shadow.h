@@ -28,14 +28,15 @@ void ps_shadow_end_tracking(struct perseas *p);
 
 /* Gives a segment a shadow, if the options ask for one; its memory is what is committed. Caller
  * holds commits back. Returns 0 or ENOMEM. */
-int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
+int ps_shadow_make_from_memory(struct perseas *p, struct ps_segment *segment);
 
-/* ps_shadow_make in two steps, for memory that is fetched on demand, where each page reaches the
- * shadow first (demand.h). ps_shadow_reserve allocates *room, which the caller owns, or sets it to
- * NULL if the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_install makes it the
- * segment's shadow; watched: stores to the segment are tracked. */
+/* ps_shadow_make_from_memory in two steps, for memory that is fetched on demand, where each page
+ * reaches the shadow first (demand.h). ps_shadow_reserve allocates *room, which the caller owns, or
+ * sets it to NULL if the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_install makes it
+ * the segment's shadow; tracks_stores: stores to the segment are tracked. */
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
-void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched);
+void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room,
+                       bool tracks_stores);
 /* ps_shadow_free_room frees room that no segment took, and accepts NULL. ps_shadow_free frees a
  * segment's shadow. */
 void ps_shadow_free_room(const struct ps_segment *segment, uint8_t *room);

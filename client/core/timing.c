@@ -39,7 +39,7 @@ enum ps_timed ps_timing_draw_next(struct perseas *p)
 	return PS_TIMED_DRAWN;
 }
 
-void ps_timing_record(struct perseas *p, ps_start_t start, int rc)
+void ps_timing_record(struct perseas *p, ps_start_time_t start, int rc)
 {
 	const uint64_t now = ps_now(p);
 
@@ -47,6 +47,6 @@ void ps_timing_record(struct perseas *p, ps_start_t start, int rc)
 	if (rc && rc != PERSEAS_EINDOUBT)
 		return;
 	p->commit.stat.timed++;
-	ps_latency_add(&p->commit.latency, now - (start & ~(ps_start_t)1),
+	ps_latency_add(&p->commit.latency, now - (start & ~(ps_start_time_t)1),
 	               start & 1 ? PS_TIMING_EVERY : 1);
 }

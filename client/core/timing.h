@@ -24,7 +24,7 @@ enum ps_timed {
 /* When a commit was called, or began to wait, in ns. The lowest bit is set if it counts
  * PS_TIMING_EVERY times. 0: not timed. A single number keeps the cost low for the commits that are
  * not timed. */
-typedef uint64_t ps_start_t;
+typedef uint64_t ps_start_time_t;
 
 /* Adapts the timing after p->commit.uses_ring was decided anew. Caller holds p->lock. */
 void ps_timing_adapt(struct perseas *p);
@@ -43,22 +43,22 @@ static inline enum ps_timed ps_timing_choose(struct perseas *p)
 }
 
 /* Returns the start of a commit that is called now; 0 if it is not timed. */
-static inline ps_start_t ps_timing_start(const struct perseas_tx *tx)
+static inline ps_start_time_t ps_timing_start_time(const struct perseas_tx *tx)
 {
 	if (tx->timing == PS_TIMED_NOT)
 		return 0;
-	return (ps_now(tx->p) & ~(ps_start_t)1) | (tx->timing == PS_TIMED_DRAWN);
+	return (ps_now(tx->p) & ~(ps_start_time_t)1) | (tx->timing == PS_TIMED_DRAWN);
 }
 
 /* Returns the start of a commit that waited from `since` on; since 0: it did not wait. */
-static inline ps_start_t ps_timing_start_of_wait(ps_start_t start, uint64_t since)
+static inline ps_start_time_t ps_timing_start_time_of_wait(ps_start_time_t start, uint64_t since)
 {
 	if (!since)
 		return start;
-	return (start ? start : since) & ~(ps_start_t)1;
+	return (start ? start : since) & ~(ps_start_time_t)1;
 }
 
 /* Records the time of a commit that is about to return rc. Caller holds p->lock. */
-void ps_timing_record(struct perseas *p, ps_start_t start, int rc);
+void ps_timing_record(struct perseas *p, ps_start_time_t start, int rc);
 
 #endif

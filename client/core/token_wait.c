@@ -15,9 +15,9 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 	const struct ps_wait_limits rest = {
 		.seq = seq,
 		.spin_until = start + (uint64_t)p->options.spin_us * 1000,
-		.until = timeout_ms < 0 || (uint64_t)timeout_ms >= most
-		                 ? PS_NEVER
-		                 : start + ps_ms((uint64_t)timeout_ms),
+		.give_up_at = timeout_ms < 0 || (uint64_t)timeout_ms >= most
+		                      ? PS_NEVER
+		                      : start + ps_ms((uint64_t)timeout_ms),
 	};
 	bool late = false;
 
@@ -34,7 +34,7 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
 		now = ps_now(p);
-		late = now >= rest.until;
+		late = now >= rest.give_up_at;
 		if (!late) {
 			ps_commit_wait_once(p, &rest, now);
 		} else if (looks) {
@@ -116,12 +116,12 @@ int perseas_fd(perseas_t *p)
 	if (!rc && u->flag_fd < 0) {
 		rc = ps_flag_fd_new(&error);
 		u->flag_fd = rc;
-		/* ps_unwaited_notify raises the flag below, so that the application looks once at
-		 * what happened before. It raises only a flag that is not noted as raised. */
+		/* ps_unwaited_raise_flag raises the flag below, so that the application looks once
+		 * at what happened before. It raises only a flag that is not noted as raised. */
 		u->is_flag_raised = false;
 		if (rc >= 0)
-			ps_unwaited_notify(p);
-		u->tracks_durable = u->last_seq || rc >= 0;
+			ps_unwaited_raise_flag(p);
+		u->updates_durable_seq_at_completions = u->last_unawaited_seq || rc >= 0;
 	}
 	rc = rc < 0 ? rc : u->flag_fd;
 	if (error.code)

@@ -18,7 +18,7 @@ enum { NEAR = 32, WORD = 8 };
 
 /* --- being the only transaction --- */
 
-void ps_track_touch_all(struct perseas_tx *tx)
+void ps_track_touch_all_segments(struct perseas_tx *tx)
 {
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
 		atomic_store_explicit(&tx->touched_segments[i], UINT64_MAX, memory_order_relaxed);
@@ -35,7 +35,7 @@ int ps_track_begin(struct perseas_tx *tx)
 		               "since a page does not say whose store it was");
 	assert(!p->commit.tracked_tx);
 	tx->traits |= PS_TX_TRACKED;
-	ps_track_touch_all(tx);
+	ps_track_touch_all_segments(tx);
 	p->commit.tracked_tx = tx;
 	return 0;
 }
@@ -50,7 +50,7 @@ void ps_track_end(struct perseas_tx *tx)
 	p->commit.tracked_tx = NULL;
 }
 
-int ps_track_fail_conflict(const struct perseas *p)
+int ps_fail_tracked_tx_is_open(const struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_ECONFLICT,
 	               "a transaction with PERSEAS_TRACK is open, and must be alone: begin when it "

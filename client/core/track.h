@@ -15,13 +15,13 @@ int ps_track_begin(struct perseas_tx *tx);
 
 /* Marks every segment as touched by the transaction, so that none is unmapped before it ends.
  * Caller holds p->lock. */
-void ps_track_touch_all(struct perseas_tx *tx);
+void ps_track_touch_all_segments(struct perseas_tx *tx);
 
 /* Ends the tracking of `tx`: other transactions may begin again. Caller holds p->lock. */
 void ps_track_end(struct perseas_tx *tx);
 
 /* Fails with ECONFLICT, for a begin while a tracked transaction is open. Returns the code. */
-int ps_track_fail_conflict(const struct perseas *p);
+int ps_fail_tracked_tx_is_open(const struct perseas *p);
 
 /* Adds a range to the transaction, which has none, for each difference between memory and shadow,
  * with the before-image from the shadow. Returns 0; or ETOOBIG or ENOMEM, and the transaction still

@@ -80,7 +80,7 @@ static const struct ps_turn_waiter *turn_waiter_of(const struct ps_blocked *b)
 	return (const struct ps_turn_waiter *)b;
 }
 
-static bool must_wait_for_turn(const struct ps_blocked *b)
+static bool must_wait_for_serial_turn(const struct ps_blocked *b)
 {
 	return !turn_waiter_of(b)->has_turn;
 }
@@ -95,7 +95,7 @@ static bool visit_turn_thread(const struct ps_blocked *b, const struct ps_visit 
 
 static int queue_for_turn(struct perseas *p)
 {
-	static const struct ps_blocked_ops ops = { must_wait_for_turn, visit_turn_thread };
+	static const struct ps_blocked_ops ops = { must_wait_for_serial_turn, visit_turn_thread };
 	struct ps_turn_waiter turn = { .blocked_thread.ops = &ops };
 	int rc = ps_check_may_wait(p);
 

@@ -22,15 +22,15 @@ enum {
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
 };
 
-/* Adds `change` (1, -1 or 0) to the number of threads that read the open transactions of others.
- * When it falls to 0, `active` becomes false: a set_range that reads false is ordered after every
- * read of the threads that were counted before. */
-static void add_observers(struct perseas *p, int change)
+/* Adds `delta` (1, -1 or 0) to the number of threads that read the open transactions of others.
+ * When it falls to 0, `has_observers` becomes false: a set_range that reads false is ordered after
+ * every read of the threads that were counted before. */
+static void change_observer_count(struct perseas *p, int delta)
 {
 	pthread_mutex_lock(&p->lock);
-	assert(change >= 0 || p->observing.observer_count > 0);
-	p->observing.observer_count += (unsigned)change;
-	atomic_store_explicit(&p->observing.active,
+	assert(delta >= 0 || p->observing.observer_count > 0);
+	p->observing.observer_count += (unsigned)delta;
+	atomic_store_explicit(&p->observing.has_observers,
 	                      p->options.flags & CHECKED || !p->observing.has_barrier ||
 	                              p->observing.observer_count,
 	                      memory_order_release);
@@ -40,7 +40,7 @@ static void add_observers(struct perseas *p, int change)
 void ps_tx_init_observing(struct perseas *p)
 {
 	p->observing.has_barrier = p->env->ops->barrier(p->env);
-	add_observers(p, 0);
+	change_observer_count(p, 0);
 }
 
 static struct perseas_tx *new_transaction(struct perseas *p)
@@ -50,7 +50,7 @@ static struct perseas_tx *new_transaction(struct perseas *p)
 	if (!tx)
 		return NULL;
 	tx->record = aligned_alloc(PS_ALIGN, FIRST_CAPACITY + PS_RECORD_SLACK);
-	if (!tx->record || ps_cover_reserve(&tx->cover) < 0) {
+	if (!tx->record || ps_cover_reserve_span(&tx->cover) < 0) {
 		free(tx->record);
 		free(tx);
 		return NULL;
@@ -103,7 +103,7 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 	if (rc)
 		return rc;
 	if (p->commit.tracked_tx)
-		return ps_track_fail_conflict(p);
+		return ps_fail_tracked_tx_is_open(p);
 	tx = p->commit.free_list;
 	if (tx)
 		remove_tx(&p->commit.free_list, tx);
@@ -128,7 +128,7 @@ void ps_tx_reset_open(struct perseas_tx *tx)
 	ps_cover_clear(&tx->cover);
 	reset_tx(tx);
 	if (tx->traits & PS_TX_TRACKED)
-		ps_track_touch_all(tx);
+		ps_track_touch_all_segments(tx);
 }
 
 static void end_traits(struct perseas_tx *tx)
@@ -191,17 +191,17 @@ static bool is_any_declaring(struct perseas *p)
 
 void ps_tx_observe_begin(struct perseas *p)
 {
-	add_observers(p, 1);
+	change_observer_count(p, 1);
 	/* Without barriers set_range always takes the lock. */
 	if (p->observing.has_barrier)
 		ps_section_fence(p->env);
 	while (is_any_declaring(p))
-		ps_section_sleep_briefly(p->env);
+		ps_section_closer_sleep_briefly(p->env);
 }
 
 void ps_tx_observe_end(struct perseas *p)
 {
-	add_observers(p, -1);
+	change_observer_count(p, -1);
 }
 
 /* Returns a cursor over the entries of the transaction's record. */
@@ -220,14 +220,14 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 	window.bytes = bytes;
 	if (segment->shadow) {
 		memcpy(bytes, segment->shadow + offset, length);
-		ps_gather_restore(p, &window);
+		ps_gather_restore_window(p, &window);
 		return;
 	}
 	assert(p->observing.observer_count > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo_entries(entries_of_record(tx), ps_window_restore, &window);
-	ps_gather_restore(p, &window);
+	ps_gather_restore_window(p, &window);
 }
 
 void ps_tx_restore_memory(struct perseas_tx *tx)

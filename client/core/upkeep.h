@@ -19,12 +19,12 @@ struct ps_mirror;
 
 /* A request to several mirrors, and their answers so far (pending_answers.h). */
 struct ps_question {
-	uint64_t id;                 /* 0: no question is under way */
-	uint32_t unanswered_mirrors; /* mirrors that have not answered yet */
-	uint32_t granting_mirrors;   /* mirrors that granted the request */
-	uint64_t deadline;           /* when the question times out */
-	Perseas__Reply *reply;       /* the last answer that granted the request, or NULL */
-	struct ps_error error;       /* error of the last answer that refused the request */
+	uint64_t id;                          /* 0: no question is under way */
+	uint32_t unanswered_mirrors;          /* mirrors that have not answered yet */
+	uint32_t granting_mirrors;            /* mirrors that granted the request */
+	uint64_t deadline;                    /* when the question times out */
+	Perseas__Reply *last_granting_answer; /* NULL: no mirror granted the request */
+	struct ps_error last_refusal; /* error of the last answer that refused the request */
 };
 
 enum ps_resync_state {
@@ -43,16 +43,17 @@ enum ps_resync_state {
 	PS_RESYNC_FINISHING,  /* the mirror is asked to make the image count from now on */
 };
 
-/* What a copy in place begins with (due_granules.h). */
-enum ps_due_base {
-	PS_DUE_ALL,     /* nothing is known of the image */
-	PS_DUE_CHANGED, /* the image is a prefix of this owner's history, which ends at its slot */
-	PS_DUE_REST,    /* this owner's last copy to the image broke, and its set is still there */
+/* The base of a copy in place says which granules it has to send (unsent_granules.h). */
+enum ps_unsent_base {
+	PS_UNSENT_ALL, /* nothing is known of the image */
+	/* The image is a prefix of this owner's history, which ends at its slot. */
+	PS_UNSENT_CHANGED,
+	PS_UNSENT_REST, /* this owner's last copy to the image broke, and its set is still there */
 	/* Another owner wrote the image, and digests say where it differs. */
-	PS_DUE_DIFFERENT,
+	PS_UNSENT_DIFFERENT,
 	/* The image is a prefix of this owner's history but for the granules of its set, which are
 	 * wrong (repair.h). */
-	PS_DUE_REPAIR,
+	PS_UNSENT_REPAIR,
 };
 
 /* Why a copy sends everything. doc/operating.md lists the names ("A mirror comes back"). */
@@ -63,7 +64,7 @@ struct ps_whole_reason {
 
 /* How far a copy had come at some time. */
 struct ps_resync_mark {
-	uint64_t at, done;
+	uint64_t noted_at, sent_bytes;
 };
 
 /* The copy to a mirror while transactions go on, one mirror at a time (resync.c). */
@@ -75,7 +76,7 @@ struct ps_resync {
 	bool gets_new_image_id;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool is_in_place;
-	enum ps_due_base due_base; /* what is known of the image, if `is_in_place` */
+	enum ps_unsent_base unsent_base; /* what is known of the image, if `is_in_place` */
 	const struct ps_whole_reason *whole_reason; /* why everything is sent, or NULL */
 	uint8_t new_image_id[PS_ID_SIZE];           /* the new id, if `gets_new_image_id` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
@@ -86,14 +87,15 @@ struct ps_resync {
 	/* RECORDING. ask_last_mirrors: mirrors to ask only after the others. recorded_mirrors:
 	 * mirrors that have recorded the new id, before ask_last_mirrors were asked. */
 	uint32_t ask_last_mirrors, recorded_mirrors;
-	Perseas__Reply *reply; /* ATTACHING: the grant; VOUCHING: the bytes that were read */
+	Perseas__Reply *saved_answer; /* ATTACHING: the grant; VOUCHING: the bytes that were read */
 	/* The region that is read from other mirrors: the log until the newest record was sought,
 	 * then segments. */
 	uint32_t read_region;
 	/* READING: how many bytes were asked for. COMPARING: how many bytes the mirror was asked to
 	 * digest; 0: none. */
-	uint64_t read_length;
-	uint32_t asked_mirrors; /* mirrors that were asked for the bytes of the present read */
+	uint64_t requested_bytes;
+	/* Mirrors that were asked for the bytes of the present read. */
+	uint32_t mirrors_asked_to_read;
 	/* READING: last_unmap_seq of the segment when the read began. If the segment has another
 	 * value by now, it was mapped meanwhile. */
 	uint64_t last_unmap_seq;
@@ -105,22 +107,23 @@ struct ps_resync {
 	bool others_confirmed_claim;
 
 	/* The last seq when the copy began. Segments published later come with their publish. */
-	uint64_t begun_seq;
+	uint64_t last_seq_at_begin;
 	/* Id of the segment of the next chunk; COMPARING: of the next digests. */
-	uint32_t segment_id;
-	uint64_t offset; /* where in that segment the next chunk begins, or the next digests */
+	uint32_t next_segment_id;
+	uint64_t next_offset; /* where in that segment the next chunk begins, or the next digests */
 	uint64_t max_chunk_bytes; /* maximum bytes of a chunk */
-	bool is_comparison_done;  /* the granules to send are known (due_granules.h) */
+	bool is_comparison_done;  /* the granules to send are known (unsent_granules.h) */
 	/* The last chunk, until its granules are taken out of the set; sent_end 0: no chunk. */
 	uint32_t sent_segment;
 	uint64_t sent_from, sent_end;
 	uint64_t sent_bytes, total_bytes; /* bytes sent so far; bytes to send */
 	/* The last two times at which `sent_bytes` was noted for the present rate. */
 	struct ps_resync_mark recent_mark, previous_mark;
-	bool image_already_counted; /* the image already counted under this owner in this epoch */
-	bool has_posted;            /* the first chunk was posted, together with the commit slot */
-	uint64_t needed_seq;        /* the last chunk may contain transactions up to this seq */
-	bool is_all_posted;         /* everything is posted, and only its completion is awaited */
+	bool image_already_counted;  /* the image already counted under this owner in this epoch */
+	bool has_posted_first_chunk; /* the first chunk was posted, together with the commit slot */
+	/* The last chunk may contain transactions up to this seq. */
+	uint64_t newest_seq_in_last_chunk;
+	bool is_all_posted;     /* everything is posted, and only its completion is awaited */
 	bool is_fetching_chunk; /* memory of the next chunk is missing here, and being fetched */
 	uint64_t next_chunk_at; /* no chunk before this time, to limit the rate */
 };
@@ -139,13 +142,13 @@ struct ps_repair {
 	/* COMPARING: where the piece begins; its bytes, or 0 if no mirror was asked about it yet;
 	 * the most granules that it may have; and how often its first granule had changed before
 	 * the answers came. */
-	uint32_t segment_id;
-	uint64_t offset, piece_bytes;
-	unsigned max_granules, try_count;
-	uint64_t common_seq;    /* all mirrors that were asked hold this transaction */
-	uint64_t next_piece_at; /* no piece before this time, to limit the rate */
-	uint64_t question_id;   /* the id of the last question */
-	uint32_t asked_mirrors; /* mirrors that have not answered yet */
+	uint32_t piece_segment_id;
+	uint64_t piece_offset, piece_bytes;
+	unsigned max_granules, first_granule_retry_count;
+	uint64_t common_seq;         /* all mirrors that were asked hold this transaction */
+	uint64_t next_piece_at;      /* no piece before this time, to limit the rate */
+	uint64_t question_id;        /* the id of the last question */
+	uint32_t unanswered_mirrors; /* mirrors that have not answered yet */
 	uint32_t answering_mirrors;
 	/* The piece's digests here, and for each granule the mirrors that gave the same one. */
 	uint8_t digests[PS_DIGESTS_MAX * PS_DIGEST];
@@ -154,7 +157,8 @@ struct ps_repair {
 	uint64_t unsettled_granule_count; /* granules that changed whenever they were compared */
 	unsigned repaired_mirror_count;   /* mirrors that were repaired */
 	struct ps_mirror *target;         /* SENDING: the mirror that is being repaired, or NULL */
-	uint64_t leave_at; /* SENDING: when the repair ends unless the target is copied to */
+	/* SENDING: when the repair ends unless the target is copied to. */
+	uint64_t ends_unless_copied_at;
 };
 
 /* Sums up the copies to a mirror that joins a roster. */
@@ -196,7 +200,7 @@ struct ps_change {
 	char leaving_address[256];           /* address of the member that leaves */
 	struct ps_roster_size before, after; /* sizes before and after the change */
 	/* W of the new roster must hold this seq before that roster counts alone. */
-	uint64_t needed_seq;
+	uint64_t seq_next_roster_must_hold;
 	struct ps_joining_copy copy;
 	bool was_copied_to;     /* the mirror that joins has been copied to, at least for a while */
 	bool is_member_address; /* the joining mirror's address leads to a member of the roster */
@@ -225,7 +229,7 @@ struct ps_telling {
 /* The result of an order, or its progress. */
 struct ps_order_result {
 	uint8_t id[PS_ID_SIZE]; /* all zero: unused */
-	bool done;
+	bool is_done;
 	int code;
 	char text[256];
 	struct ps_roster_size before, after;
@@ -236,12 +240,12 @@ struct ps_order_result {
  * results of orders before the present one (operator_orders.c). */
 enum { PS_ORDERS_SAVED = 16 };
 struct ps_orders {
-	uint8_t ids[PS_ORDERS_SAVED][PS_ID_SIZE];        /* a ring of the accepted ids */
-	unsigned id_count;                               /* ids accepted so far */
-	struct ps_order_result results[PS_ORDERS_SAVED]; /* a ring of results */
-	unsigned result_count;                           /* results saved so far */
-	Perseas__Reply
-		*waiting_answer; /* the answer that brought an order to carry out next, or NULL */
+	uint8_t accepted_ids[PS_ORDERS_SAVED][PS_ID_SIZE]; /* a ring of the accepted ids */
+	unsigned accepted_id_count;                        /* ids accepted so far */
+	struct ps_order_result results[PS_ORDERS_SAVED];   /* a ring of results */
+	unsigned saved_result_count;                       /* results saved so far */
+	/* The answer that brought an order to carry out next, or NULL. */
+	Perseas__Reply *answer_with_waiting_order;
 };
 
 /* Renewal: an owner claims its mirrors again (renew.c). */
@@ -251,8 +255,8 @@ struct ps_renewal {
 		highest_epoch;
 	/* During a renewal: the epoch of the records in the ring, which is the one before. */
 	uint64_t ring_epoch;
-	uint64_t next_at; /* no attempt before this time */
-	uint64_t delay_ns;
+	uint64_t next_attempt_at; /* no attempt before this time */
+	uint64_t attempt_delay_ns;
 	/* A sentence on how this owner knows that its own state went back in time
 	 * (reverted_owner.c), or "". It is set only while p->is_superseded. */
 	char reverted_text[400];
@@ -264,15 +268,16 @@ struct ps_renewal {
 
 /* The last event about an expiring certificate, CA or revocation list (expiry_watch.c). */
 struct ps_expiry_event {
-	uint64_t expires_at_s;      /* when the certificate expires; 0: no event yet */
-	uint64_t told_at_s;         /* when the application was told */
-	enum ps_expiry_stage stage; /* how urgent it was then */
+	uint64_t certificate_expires_at_unix_s; /* when the certificate expires; 0: no event yet */
+	uint64_t told_at_unix_s;                /* when the application was told */
+	enum ps_expiry_stage stage;             /* how urgent it was then */
 };
 
 struct ps_expiry_watch {
-	uint64_t next_look_at;           /* when to look next, by env->ops->now */
-	struct ps_expiries own_expiries; /* what this process's own files said at own_read_at_s */
-	uint64_t own_read_at_s;
+	uint64_t next_look_at; /* when to look next, by env->ops->now */
+	struct ps_expiries
+		own_expiries; /* what this process's own files said at own_files_read_at_unix_s */
+	uint64_t own_files_read_at_unix_s;
 	struct ps_expiry_event last_own_event, last_mirror_events[PS_MIRRORS_MAX];
 };
 

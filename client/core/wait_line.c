@@ -89,8 +89,8 @@ static void wake_waiter(struct perseas *p, struct ps_waiter *w, enum waiter_stat
 	struct ps_wait_line *line = &p->commit.wait_line;
 
 	move_waiter(line, w, to);
-	if (line->defers_broadcasts && line->deferred_store_count < PS_DEFERRED_BROADCASTS_MAX)
-		line->deferred_broadcasts[line->deferred_store_count++] = &w->wake;
+	if (line->defers_broadcasts && line->deferred_broadcast_count < PS_DEFERRED_BROADCASTS_MAX)
+		line->deferred_broadcasts[line->deferred_broadcast_count++] = &w->wake;
 	else
 		p->env->ops->broadcast(p->env, &w->wake);
 }
@@ -169,8 +169,8 @@ static void make_deferred_broadcasts(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.wait_line;
 
-	while (line->deferred_store_count) {
-		pthread_cond_t *call = line->deferred_broadcasts[--line->deferred_store_count];
+	while (line->deferred_broadcast_count) {
+		pthread_cond_t *call = line->deferred_broadcasts[--line->deferred_broadcast_count];
 
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->broadcast(p->env, call);

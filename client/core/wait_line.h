@@ -72,7 +72,7 @@ struct ps_wait_line {
 	bool is_spinning; /* a thread spins: it polls the links again and again */
 	/* A thread is polling: broadcasts go to `deferred_broadcasts`, for later. */
 	bool defers_broadcasts;
-	unsigned deferred_store_count; /* number of broadcasts in `deferred_broadcasts` */
+	unsigned deferred_broadcast_count; /* number of broadcasts in `deferred_broadcasts` */
 	pthread_cond_t *deferred_broadcasts[PS_DEFERRED_BROADCASTS_MAX];
 	struct ps_waiter *spare_waiters; /* list of waiters in state SPARE */
 };

@@ -134,7 +134,7 @@ static void unmap_segments_on_demand(struct perseas *p)
 		if (!segment->base || !ps_mapping_by_segment(p->demand, segment->id))
 			continue;
 		ps_demand_unmap(p, segment);
-		if (!segment->is_retained)
+		if (!segment->memory_outlives_handle)
 			ps_segment_unmap(segment);
 	}
 }
@@ -397,7 +397,7 @@ static bool has_same_addresses(const struct ps_known_addresses *a,
 static bool update_source(struct perseas *p, unsigned i, uint64_t now)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
-	const bool counts = i < p->mirror_count && m->in_roster &&
+	const bool counts = i < p->mirror_count && m->is_image_in_roster &&
 	                    m->state != PERSEAS_MIRROR_REMOVED;
 	struct ps_demand *d = p->demand;
 	struct ps_source *source = &d->sources[i];

@@ -97,7 +97,7 @@ void ps_fetch_connection_cancel(struct ps_fetch_connection *reach)
 	close_connection(reach);
 	reach->is_connected = reach->is_greeted = reach->is_asking = false;
 	reach->out_length = reach->out_done = 0;
-	reach->in_length = reach->used_memory = 0;
+	reach->in_length = reach->placed = reach->used_memory = 0;
 	reach->arrived_message_count = reach->message_count = 0;
 	reach->last_request_id = 0;
 }
@@ -264,21 +264,26 @@ bool ps_fetch_connection_ask(struct ps_fetch_connection *reach,
 
 /* --- answers --- */
 
-/* Receives until `want` bytes are there. Returns 1, 0 if they are not, or -1 if the connection is
- * over. */
-static int receive_bytes(struct ps_fetch_connection *reach, size_t want)
+/* Receives until `to` has `want` bytes; *have are there already. Returns 1, 0 if they are not
+ * there yet, or -1 if the connection is over. */
+static int receive_to(const struct ps_fetch_connection *reach, uint8_t *to, size_t *have,
+                      size_t want)
 {
-	while (reach->in_length < want) {
-		const ssize_t n = recv(reach->fd, reach->in + reach->in_length,
-		                       want - reach->in_length, MSG_DONTWAIT);
+	while (*have < want) {
+		const ssize_t n = recv(reach->fd, to + *have, want - *have, MSG_DONTWAIT);
 
 		if (n < 0 && ps_would_block(errno))
 			return 0;
 		if (n <= 0)
 			return -1;
-		reach->in_length += (size_t)n;
+		*have += (size_t)n;
 	}
 	return 1;
+}
+
+static int receive_bytes(struct ps_fetch_connection *reach, size_t want)
+{
+	return receive_to(reach, reach->in, &reach->in_length, want);
 }
 
 static int take_hello(struct ps_fetch_connection *reach)
@@ -300,13 +305,6 @@ static void *allocate_memory(void *data, size_t size)
 	struct ps_fetch_connection *reach = data;
 	void *at = reach->memory + reach->used_memory;
 
-	/* Only the bytes of a piece are as long as this. */
-	if (reach->place && size >= PS_REACH_PIECE &&
-	    size == piece_at(reach, reach->arrived_bytes)) {
-		at = reach->place;
-		reach->place = NULL;
-		return at;
-	}
 	size = (size + 15) & ~(size_t)15;
 	if (size > MEMORY - reach->used_memory)
 		return NULL;
@@ -335,7 +333,7 @@ static int take_piece(struct ps_fetch_connection *reach, const ProtobufCBinaryDa
 	if (bytes->len != piece)
 		return -1;
 	if (bytes->data != reach->answer_buffer + reach->arrived_bytes)
-		memmove(reach->answer_buffer + reach->arrived_bytes, bytes->data, piece);
+		memcpy(reach->answer_buffer + reach->arrived_bytes, bytes->data, piece);
 	reach->arrived_bytes += piece;
 	return 1;
 }
@@ -360,13 +358,36 @@ static int take_reply(struct ps_fetch_connection *reach, Perseas__Reply *reply)
 	return 1;
 }
 
+/* Receives the bytes of the piece that is due straight into their place if the message begins as
+ * mirrors pack it. Moves *at, the offset of the fields to unpack, behind that head. Leaves *bytes
+ * empty if the message is any other one. Returns like receive_to(). */
+static int receive_piece(struct ps_fetch_connection *reach, uint32_t length, size_t *at,
+                         ProtobufCBinaryData *bytes)
+{
+	const uint32_t piece = piece_at(reach, reach->arrived_bytes);
+	uint8_t head[PS_READ_REPLY_HEAD];
+	const size_t head_length = ps_read_reply_head(piece, head);
+	int rc;
+
+	if (!is_piece_due(reach) || length < head_length + piece)
+		return 1;
+	rc = receive_bytes(reach, *at + head_length);
+	if (rc <= 0 || memcmp(reach->in + *at, head, head_length) != 0)
+		return rc;
+	*at += head_length;
+	*bytes = (ProtobufCBinaryData){ piece, reach->answer_buffer + reach->arrived_bytes };
+	return receive_to(reach, bytes->data, &reach->placed, piece);
+}
+
 static int take_message(struct ps_fetch_connection *reach)
 {
 	ProtobufCAllocator memory = { allocate_memory, free_no_memory, reach };
+	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
 	const size_t used = reach->used_memory;
 	const bool is_piece = is_piece_due(reach);
 	Perseas__Reply *reply;
 	uint32_t length;
+	size_t at = sizeof(length), end;
 	const char *why;
 	int rc = receive_bytes(reach, sizeof(length));
 
@@ -375,12 +396,15 @@ static int take_message(struct ps_fetch_connection *reach)
 	memcpy(&length, reach->in, sizeof(length));
 	if (!length || length > PS_MESSAGE_MAX)
 		return -1;
-	rc = receive_bytes(reach, sizeof(length) + length);
+	rc = receive_piece(reach, length, &at, &read.bytes);
+	end = sizeof(length) + length - read.bytes.len;
+	if (rc > 0)
+		rc = receive_bytes(reach, end);
 	if (rc <= 0)
 		return rc;
-	reach->in_length = 0;
-	reach->place = is_piece ? reach->answer_buffer + reach->arrived_bytes : NULL;
-	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
+	reach->in_length = reach->placed = 0;
+	reply = ps_reply_unpack_in(&memory, reach->in + at, end - at, read.bytes.len ? &read : NULL,
+	                           &why);
 	rc = reply ? take_reply(reach, reply) : -1;
 	/* Only the two statuses are used later. */
 	if (rc == 0 || is_piece)
@@ -411,7 +435,7 @@ int ps_fetch_connection_poll(struct ps_fetch_connection *reach, struct ps_fetch_
 
 uint64_t ps_fetch_connection_received_bytes(const struct ps_fetch_connection *reach)
 {
-	return (uint64_t)reach->arrived_bytes + reach->in_length;
+	return (uint64_t)reach->arrived_bytes + reach->placed + reach->in_length;
 }
 
 bool ps_fetch_connection_fill_pollfd(const struct ps_fetch_connection *reach, struct pollfd *fd)

@@ -37,7 +37,7 @@ struct ps_fetch_connection {
 	uint8_t *room, *block;          /* the block lies in the room, aligned to its size */
 	uint8_t *single;                /* used instead of the block for a single piece */
 	uint8_t *answer_buffer;         /* the block or `single`, whichever the request uses */
-	uint8_t *place;                 /* where the next piece is unpacked; or NULL */
+	size_t placed;                  /* bytes of the next piece that are in their place */
 	uint32_t requested_bytes;       /* bytes of the request */
 	uint32_t arrived_bytes;         /* bytes of the pieces that have arrived */
 	unsigned message_count;         /* messages of the answer */

@@ -54,7 +54,7 @@ static bool is_above_promises(const struct perseas *p)
 }
 
 /* Returns true if the handle has the epoch of its claims, which is the same for all mirrors. */
-static bool has_claimed_epoch(const struct perseas *p)
+static bool has_epoch_above_all_seen(const struct perseas *p)
 {
 	return has_rosters(p) && p->epoch == p->opening.highest_epoch + 1;
 }
@@ -82,7 +82,7 @@ static bool is_choice_newest(const struct perseas *p)
 
 /* Returns true if R mirrors of each roster count, or the operator accepted fewer, and the chosen
  * state is that of a candidate, or the memory of an owner that renews its claims. */
-static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets *n)
+static bool is_chosen_state_valid(const struct perseas *p, const struct ps_probe_sets *n)
 {
 	const struct ps_image_position *chosen = &p->opening.chosen_position;
 	bool stands = p->is_renewing && chosen->seq == p->commit.seq;
@@ -96,7 +96,7 @@ static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets
 
 /* Returns true if W mirrors hold the chosen state as this owner's. An owner that opened for salvage
  * has it in memory only. A change of the roster can be in progress only during a renewal. */
-static bool has_adopted_state(const struct perseas *p, const struct ps_probe_sets *n)
+static bool do_w_mirrors_hold_chosen_state(const struct perseas *p, const struct ps_probe_sets *n)
 {
 	const struct ps_image_position *chosen = &p->opening.chosen_position;
 
@@ -122,14 +122,16 @@ bool ps_attempt_fits_step(const struct perseas *p)
 	case PS_ATTEMPT_JUDGED:
 		return attempt_changed_no_mirror(&n) && has_rosters(p) && is_above_promises(p);
 	case PS_ATTEMPT_CLAIMED:
-		return has_claimed_epoch(p) && n.claimed_set == n.linked_set && !n.adopted_set;
+		return has_epoch_above_all_seen(p) && n.claimed_set == n.linked_set &&
+		       !n.adopted_set;
 	case PS_ATTEMPT_CHOSEN:
 	case PS_ATTEMPT_CONFIRMED:
-		return has_claimed_epoch(p) && has_valid_choice(p, &n) && !n.adopted_set;
+		return has_epoch_above_all_seen(p) && is_chosen_state_valid(p, &n) &&
+		       !n.adopted_set;
 	case PS_ATTEMPT_ADOPTED:
-		return has_claimed_epoch(p) && has_adopted_state(p, &n);
+		return has_epoch_above_all_seen(p) && do_w_mirrors_hold_chosen_state(p, &n);
 	case PS_ATTEMPT_OPEN:
-		return has_claimed_epoch(p) && has_adopted_state(p, &n) &&
+		return has_epoch_above_all_seen(p) && do_w_mirrors_hold_chosen_state(p, &n) &&
 		       !(n.adopted_set & ~n.linked_set);
 	case PS_ATTEMPT_SUPERSEDED:
 		return p->is_superseded;
@@ -150,22 +152,22 @@ int ps_attempt_record_step(struct perseas *p, enum ps_attempt_step step, int rc)
 	return rc;
 }
 
-int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way)
+int ps_attempt_to_own_store(struct perseas *p, const struct ps_attempt_actions *actions)
 {
 	struct ps_image_position *chosen = &p->opening.chosen_position;
-	int rc = ps_attempt_record_step(p, PS_ATTEMPT_JUDGED, way->judge(p));
+	int rc = ps_attempt_record_step(p, PS_ATTEMPT_JUDGED, actions->judge(p));
 
 	if (!rc)
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_CLAIMED, way->claim(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CLAIMED, actions->claim(p));
 	if (!rc)
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_CHOSEN, way->choose(p, chosen));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CHOSEN, actions->choose(p, chosen));
 	/* A candidate whose session broke unnoticed must not be adopted anywhere (I6). */
 	if (!rc)
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_CONFIRMED, way->confirm(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CONFIRMED, actions->confirm(p));
 	if (!rc)
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_ADOPTED, way->adopt(p, chosen));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_ADOPTED, actions->adopt(p, chosen));
 	if (!rc)
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_OPEN, way->confirm(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_OPEN, actions->confirm(p));
 	return rc;
 }
 

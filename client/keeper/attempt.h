@@ -33,7 +33,7 @@ struct ps_attempt_actions {
 	/* Decides whether to claim. Sets p->epoch to the highest promise that the claims must
 	 * exceed. */
 	int (*judge)(struct perseas *p);
-	/* Claims the mirrors under the next epoch (ps_claims_send). */
+	/* Claims the mirrors under the next epoch (ps_claims_send_and_await). */
 	int (*claim)(struct perseas *p);
 	/* Chooses the state to adopt (I6), and fills in *chosen with its position. */
 	int (*choose)(struct perseas *p, struct ps_image_position *chosen);
@@ -51,7 +51,7 @@ int ps_attempt_record_step(struct perseas *p, enum ps_attempt_step step, int rc)
 
 /* Runs the steps from PROBED. Returns 0 if the store is OPEN with the state
  * p->opening.chosen_position, or what the failed step returned. */
-int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way);
+int ps_attempt_to_own_store(struct perseas *p, const struct ps_attempt_actions *actions);
 
 /* Moves the attempt to NONE. The handle is being closed, or gives up its claims. */
 void ps_attempt_end(struct perseas *p);

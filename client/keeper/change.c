@@ -144,10 +144,10 @@ static uint32_t connected_mirrors(struct perseas *p)
 }
 
 /* Ends the change if it could not be settled. Returns 0 if it may go on, or an error code. */
-static int admit_or_finish(struct perseas *p, uint32_t answered, uint32_t live)
+static int end_if_refused(struct perseas *p, uint32_t answered, uint32_t live)
 {
 	char text[sizeof(p->upkeep.change.text)];
-	int rc = ps_change_plan_admit(p, answered, live, text, sizeof(text));
+	int rc = ps_change_check_plan(p, answered, live, text, sizeof(text));
 
 	return rc ? finish_change(p, rc, text) : 0;
 }
@@ -161,7 +161,7 @@ static void reset_change(struct perseas *p, const uint8_t *id)
 	struct ps_change *c = &p->upkeep.change;
 
 	assert(c->stage == PS_CHANGE_NONE);
-	ps_orders_save_result(p);
+	ps_orders_save_change_result(p);
 	memset(c, 0, sizeof(*c));
 	if (id)
 		memcpy(c->order_id, id, PS_ID_SIZE);
@@ -181,8 +181,8 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	rc = ps_change_plan_make(p, wanted, text, sizeof(text));
 	if (rc)
 		return finish_change(p, rc, text);
-	rc = admit_or_finish(p, connected_mirrors(p),
-	                     ps_mirrors_live(p) | (c->joining ? ps_mirror_bit(p, c->joining) : 0));
+	rc = end_if_refused(p, connected_mirrors(p),
+	                    ps_mirrors_live(p) | (c->joining ? ps_mirror_bit(p, c->joining) : 0));
 	if (rc)
 		return rc;
 	c->copy_start_deadline = ps_now(p) + COPY_GRACE;
@@ -193,13 +193,13 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	return 0;
 }
 
-/* Returns true if no more answers to the change's question will come, or if `enough` have come and
- * the grace period is over. */
-static bool is_answered(struct perseas *p, bool enough)
+/* Returns true if no more answers to the change's question will come, or if `has_enough` and the
+ * grace period is over. */
+static bool is_wait_over(struct perseas *p, bool has_enough)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	return ps_question_is_over(p, &c->question) || (ps_now(p) >= c->grace_until && enough);
+	return ps_question_is_over(p, &c->question) || (ps_now(p) >= c->grace_until && has_enough);
 }
 
 /* Asks which mirrors can be told of the change: a mirror that hangs may still look connected. Does
@@ -211,7 +211,7 @@ static void ask_mirrors_before_change(struct perseas *p)
 	if (ps_pending_is_any_full(p, connected_mirrors(p)))
 		return;
 	c->grace_until = ps_now(p) + ANSWER_GRACE;
-	ps_question_ask_confirm(p, &c->question, connected_mirrors(p));
+	ps_question_ask_claim_confirmations(p, &c->question, connected_mirrors(p));
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_ASKING, "asking the mirrors whether they can record the change");
 	pthread_mutex_unlock(&p->lock);
@@ -228,7 +228,7 @@ static void begin_joint_stage(struct perseas *p)
 	}
 	pthread_mutex_lock(&p->lock);
 	p->next_roster = roster;
-	p->upkeep.change.needed_seq = p->commit.seq;
+	p->upkeep.change.seq_next_roster_must_hold = p->commit.seq;
 	ps_quorums_recompute(p);
 	move_change(p, PS_CHANGE_JOINT,
 	            "both rosters count until this is recorded; perseas roster cancel takes it "
@@ -255,21 +255,21 @@ static void step_asking(struct perseas *p)
 	if (!copied) {
 		c->copy_start_deadline = ps_now(p) + COPY_GRACE;
 		ps_question_forget(&c->question);
-	} else if (is_answered(p, !ps_change_plan_admit(p, answered, live, text, sizeof(text))) &&
-	           !admit_or_finish(p, answered, live)) {
+	} else if (is_wait_over(p, !ps_change_check_plan(p, answered, live, text, sizeof(text))) &&
+	           !end_if_refused(p, answered, live)) {
 		ps_question_forget(&c->question);
 		begin_joint_stage(p);
 	}
 }
 
-/* Ends the change if copying to the new mirror keeps failing. `down`: the mirror is DOWN. */
-static void handle_copy_trouble(struct perseas *p, bool down, const char *text, uint64_t now)
+/* Ends the change if copying to the new mirror keeps failing. `is_down`: the mirror is DOWN. */
+static void handle_copy_trouble(struct perseas *p, bool is_down, const char *text, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
 	const bool tried = c->joining->retry.delay_ns > 0 && !ps_session_under_way(c->joining);
 
 	/* No daemon answers at the new address, or it refuses: waiting would not help. */
-	if (now >= c->copy_start_deadline || (down && tried && !c->was_copied_to))
+	if (now >= c->copy_start_deadline || (is_down && tried && !c->was_copied_to))
 		finish_change(p, PERSEAS_EUNREACHABLE, text);
 	else if (tried)
 		ps_text_format(c->text, sizeof(c->text),
@@ -334,7 +334,7 @@ static void step_copying(struct perseas *p, uint64_t now)
 		c->was_copied_to = true;
 		c->copy_start_deadline = now + COPY_GRACE;
 		snprintf(c->text, sizeof(c->text), "copied %llu of %llu bytes to the new mirror",
-		         (unsigned long long)copy.done, (unsigned long long)copy.total);
+		         (unsigned long long)copy.sent_bytes, (unsigned long long)copy.total_bytes);
 	} else if (p->upkeep.resync.target && p->upkeep.resync.target != c->joining) {
 		c->copy_start_deadline = now + COPY_GRACE;
 		snprintf(c->text, sizeof(c->text), "waiting for the copy to another mirror");
@@ -356,41 +356,42 @@ static void step_copying(struct perseas *p, uint64_t now)
  * that were loaded from spills and may not know their own ids are told last, once they and the
  * recorders would be enough. */
 static uint32_t tell_rosters(struct perseas *p,
-                             bool (*are_enough)(struct perseas *p, uint32_t acked))
+                             bool (*are_enough)(struct perseas *p, uint32_t recorders))
 {
-	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded_mirrors(p);
-	const uint32_t acked = ps_roster_tell_mirrors(p, set & ~last);
+	const uint32_t set = connected_mirrors(p), last = set & ps_roster_mirrors_to_tell_last(p);
+	const uint32_t recorders = ps_roster_tell_mirrors(p, set & ~last);
 
-	return last && are_enough(p, acked | last) ? ps_roster_tell_mirrors(p, set) : acked;
+	return last && are_enough(p, recorders | last) ? ps_roster_tell_mirrors(p, set) : recorders;
 }
 
-/* Returns true if the mirrors `acked` are W of each roster. */
-static bool are_w_mirrors(struct perseas *p, uint32_t acked)
+/* Returns true if the mirrors `recorders` are W of each roster. */
+static bool are_recorders_w(struct perseas *p, uint32_t recorders)
 {
-	return ps_quorum_is_w(p, acked);
+	return ps_quorum_is_w(p, recorders);
 }
 
-/* Returns true if the mirrors `acked` suffice for the next stage: every open of the old roster
- * would see the change, and W of the new roster hold what the old roster alone acknowledged. */
-static bool may_end_change_stage_locked(struct perseas *p, uint32_t acked)
+/* Returns true if `recorders` suffice for the next stage: every open of the old roster would see
+ * the change, and W of the new roster hold what the old roster alone acknowledged. */
+static bool may_end_change_stage_locked(struct perseas *p, uint32_t recorders)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const uint32_t holding = ps_mirrors_holding(p, c->needed_seq);
+	const uint32_t holding = ps_mirrors_holding(p, c->seq_next_roster_must_hold);
 
 	ps_mirrors_poll(p);
 	/* An image without the key counts for nothing once the level is raised. */
-	if (c->raises_level && c->stage == PS_CHANGE_JOINT && !ps_quorum_has_all_members(p, acked))
+	if (c->raises_level && c->stage == PS_CHANGE_JOINT &&
+	    !ps_quorum_has_all_members(p, recorders))
 		return false;
-	return ps_quorum_is_seen_by_opens(p, ps_change_plan_reachable(p, acked)) &&
-	       ps_quorum_is_newest_w(p, acked & holding);
+	return ps_quorum_every_open_sees(p, ps_change_plan_reachable(p, recorders)) &&
+	       ps_quorum_is_w_of_newest_roster(p, recorders & holding);
 }
 
-static bool may_end_change_stage(struct perseas *p, uint32_t acked)
+static bool may_end_change_stage(struct perseas *p, uint32_t recorders)
 {
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_change_stage_locked(p, acked);
+	known = may_end_change_stage_locked(p, recorders);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
@@ -399,11 +400,11 @@ static bool may_end_change_stage(struct perseas *p, uint32_t acked)
  * Returns true if it did. */
 static bool tell_rosters_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
 {
-	const uint32_t acked = tell_rosters(p, may_end_change_stage);
+	const uint32_t recorders = tell_rosters(p, may_end_change_stage);
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_change_stage_locked(p, acked);
+	known = may_end_change_stage_locked(p, recorders);
 	if (known)
 		go_on(p);
 	pthread_mutex_unlock(&p->lock);
@@ -433,7 +434,7 @@ static void step_marked(struct perseas *p)
 }
 
 /* Makes the old roster count alone at once. No mirror has the mark, and none will get it. */
-static void cancel_joint(struct perseas *p)
+static void cancel_joint_change(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_roster_drop_next(p);
@@ -459,9 +460,9 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 		finish_change(p, PERSEAS_EQUORUM, cancelled_text);
 		return 0;
 	case PS_CHANGE_JOINT:
-		rc = ps_change_admit_cancel(p, connected_mirrors(p), text, size);
+		rc = ps_change_check_may_cancel(p, connected_mirrors(p), text, size);
 		if (!rc)
-			cancel_joint(p);
+			cancel_joint_change(p);
 		return rc;
 	case PS_CHANGE_CANCELLING:
 		return 0;
@@ -502,13 +503,13 @@ void ps_change_cancel_by_order(struct perseas *p, const uint8_t *id)
 
 static void step_cancelling(struct perseas *p)
 {
-	if (are_w_mirrors(p, tell_rosters(p, are_w_mirrors)))
+	if (are_recorders_w(p, tell_rosters(p, are_recorders_w)))
 		finish_change(p, PERSEAS_EQUORUM, cancelled_text);
 }
 
 /* Removes the mirror that leaves, and tells it that this owner holds no claim on it any more. Its
  * image stays. */
-static void remove_and_release(struct perseas *p, struct ps_mirror *m)
+static void remove_mirror_and_ask_release(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__ReleaseRequest ask_release = PERSEAS__RELEASE_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -540,7 +541,7 @@ static const char *success_text(const struct perseas *p)
 static void step_releasing(struct perseas *p)
 {
 	ps_pending_take_all_answers(p, ps_now(p));
-	if (!is_answered(p, true))
+	if (!is_wait_over(p, true))
 		return;
 	ps_mirror_disconnect(p, p->upkeep.change.leaving);
 	finish_change(p, 0, success_text(p));
@@ -550,7 +551,7 @@ static void step_settling(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!are_w_mirrors(p, tell_rosters(p, are_w_mirrors)))
+	if (!are_recorders_w(p, tell_rosters(p, are_recorders_w)))
 		return;
 	/* The mirror that leaves must hear of it, even if it is behind with its answers. */
 	if (c->leaving && ps_pending_is_any_full(p, ps_mirror_bit(p, c->leaving)))
@@ -558,7 +559,7 @@ static void step_settling(struct perseas *p)
 	if (c->joining)
 		c->joining->is_joining = false;
 	if (c->leaving)
-		remove_and_release(p, c->leaving);
+		remove_mirror_and_ask_release(p, c->leaving);
 	else
 		finish_change(p, 0, success_text(p));
 }

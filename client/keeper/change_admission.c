@@ -75,8 +75,9 @@ static int check_commits(struct perseas *p, const struct ps_admission *asked, ch
                          size_t size)
 {
 	const struct side old = { "as it is now", p->roster, p->quorums[0] };
-	const struct side next = { "as it would be", asked->next, ps_quorum_of(p, asked->next) };
-	const uint32_t live = asked->live;
+	const struct side next = { "as it would be", asked->next_roster,
+		                   ps_quorum_of_roster(p, asked->next_roster) };
+	const uint32_t live = asked->live_mirrors;
 
 	ps_assert_locked(p);
 	if (!can_commit(&next, live))
@@ -99,12 +100,13 @@ static int check_commits(struct perseas *p, const struct ps_admission *asked, ch
 	return PERSEAS_EBLOCKED;
 }
 
-int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *text, size_t size)
+int ps_change_check_may_begin(struct perseas *p, const struct ps_admission *asked, char *text,
+                              size_t size)
 {
 	int rc;
 
 	ps_assert_admin(p);
-	if (!ps_quorum_is_seen_by_opens(p, asked->answered)) {
+	if (!ps_quorum_every_open_sees(p, asked->tellable_mirrors)) {
 		snprintf(
 			text, size,
 			"too few mirrors of the roster as it is now answer for a change to be seen "
@@ -136,14 +138,14 @@ static uint32_t mirrors_to_remake(struct perseas *p, const struct side *side, ui
 	return set;
 }
 
-int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, size_t size)
+int ps_change_check_may_cancel(struct perseas *p, uint32_t connected, char *text, size_t size)
 {
 	const struct side old = { "as it was", p->roster, p->quorums[0] };
 	const uint32_t there = connected | mirrors_to_remake(p, &old, connected);
 	char missing[60];
 
 	ps_assert_admin(p);
-	if (ps_quorum_is_settled_w(p, there))
+	if (ps_quorum_is_w_of_settled_roster(p, there))
 		return 0;
 	list_missing(p, &old, there, missing, sizeof(missing));
 	snprintf(text, size,

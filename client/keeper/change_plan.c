@@ -27,7 +27,7 @@ static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Memb
 
 /* Returns true if the member is reached at another address than its own in the roster, and a mirror
  * of the handle left the roster there, or the roster lists another member here. */
-static bool is_member_elsewhere(struct perseas *p, const Perseas__Member *member)
+static bool has_member_left_its_address(struct perseas *p, const Perseas__Member *member)
 {
 	const struct ps_mirror *m = mirror_of_member(p, member);
 
@@ -52,7 +52,7 @@ static const Perseas__Member *member_at_address(struct perseas *p, const char *a
 	if (member)
 		return member;
 	member = ps_roster_member_at(p->roster, address);
-	return member && !is_member_elsewhere(p, member) ? member : NULL;
+	return member && !has_member_left_its_address(p, member) ? member : NULL;
 }
 
 /* Returns the image id of the member that leaves, or NULL if the roster does not list it. */
@@ -128,7 +128,7 @@ static int plan_leaving_member(struct perseas *p, const char *address, bool gone
 
 /* Returns true if the member that leaves is reached at the address `with`, and the roster lists it
  * at another one. */
-static bool has_leaving_member_moved_to(const struct perseas *p, const char *with)
+static bool is_leaving_member_now_at_address(const struct perseas *p, const char *with)
 {
 	const struct ps_mirror *m = p->upkeep.change.leaving;
 
@@ -143,7 +143,7 @@ static bool plan_record_address(struct perseas *p, const struct perseas_roster_c
 	struct ps_change *c = &p->upkeep.change;
 
 	c->moves_address = c->is_member_address = !c->is_leaving_gone && c->after.acks == p->acks &&
-	                                          has_leaving_member_moved_to(p, wanted->with);
+	                                          is_leaving_member_now_at_address(p, wanted->with);
 	return c->moves_address;
 }
 
@@ -168,7 +168,7 @@ static int plan_joining_mirror(struct perseas *p, const char *with, char *text, 
 	pthread_mutex_lock(&p->lock);
 	c->joining = ps_mirror_add(p, &address);
 	if (c->joining) {
-		c->joining->is_joining = c->joining->in_roster = true;
+		c->joining->is_joining = c->joining->is_image_in_roster = true;
 		p->env->ops->random(p->env, c->joining->image_id, PS_ID_SIZE);
 		ps_quorums_recompute(p);
 	}
@@ -224,7 +224,7 @@ static int plan_level_raise(struct perseas *p, const struct perseas_roster_chang
 	return 0;
 }
 
-static bool is_well_formed(const struct perseas_roster_change *wanted)
+static bool is_wanted_change_well_formed(const struct perseas_roster_change *wanted)
 {
 	return wanted->kind >= PERSEAS_ROSTER_ADD && wanted->kind <= PERSEAS_ROSTER_REPLACE &&
 	       (wanted->kind == PERSEAS_ROSTER_ADD || wanted->address) &&
@@ -239,7 +239,7 @@ int ps_change_plan_make(struct perseas *p, const struct perseas_roster_change *w
 	ps_assert_admin(p);
 	if (wanted->kind == PERSEAS_ROSTER_RAISE)
 		return plan_level_raise(p, wanted, text, size);
-	if (!is_well_formed(wanted)) {
+	if (!is_wanted_change_well_formed(wanted)) {
 		snprintf(
 			text, size,
 			"the change lacks an address, or does not add, remove or replace a mirror");
@@ -300,7 +300,7 @@ uint32_t ps_change_plan_reachable(const struct perseas *p, uint32_t told)
 
 /* Admits a raise of the level if every member has answered over a connection whose version reads
  * level 1. A member that learns the key too late would count for nothing. */
-static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t size)
+static int check_may_raise_level(struct perseas *p, uint32_t answered, char *text, size_t size)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
 		const Perseas__Member *member = p->roster->members[k];
@@ -326,26 +326,26 @@ static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t 
 	return 0;
 }
 
-int ps_change_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text,
+int ps_change_check_plan(struct perseas *p, uint32_t answered, uint32_t live, char *text,
                          size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 	Perseas__Roster *next = ps_change_plan_roster(p);
 	const struct ps_admission asked = {
-		.next = next,
-		.answered = ps_change_plan_reachable(p, answered),
-		.live = live,
+		.next_roster = next,
+		.tellable_mirrors = ps_change_plan_reachable(p, answered),
+		.live_mirrors = live,
 		.unblocks_commits = c->removes_member &&
 		                    !(c->leaving && live & ps_mirror_bit(p, c->leaving)),
 	};
-	int rc = c->raises_level ? admit_raise(p, answered, text, size) : 0;
+	int rc = c->raises_level ? check_may_raise_level(p, answered, text, size) : 0;
 
 	if (!next) {
 		snprintf(text, size, "out of memory");
 		return PERSEAS_ENOMEM;
 	}
 	if (!rc)
-		rc = ps_change_admit(p, &asked, text, size);
+		rc = ps_change_check_may_begin(p, &asked, text, size);
 	ps_roster_free(&next);
 	return rc;
 }

@@ -33,7 +33,7 @@ uint32_t ps_change_plan_reachable(const struct perseas *p, uint32_t told);
 
 /* Returns 0 if the change may begin or go on, or an error code with a sentence in `text`.
  * `answered`: mirrors that can be told. `live`: mirrors that can hold transactions. */
-int ps_change_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text,
+int ps_change_check_plan(struct perseas *p, uint32_t answered, uint32_t live, char *text,
                          size_t size);
 
 #endif

@@ -79,7 +79,7 @@ uint32_t ps_claimed_and_listed(const struct perseas *p)
 	return n.claimed_set & n.listed_set;
 }
 
-void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
+void ps_fill_what_mirrors_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
 {
 	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -107,7 +107,7 @@ uint32_t ps_judge_images(struct perseas *p, uint32_t set)
 		                  .member_set = ps_probe_sets(p).listed_set };
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		told[i].is_excluded = !(set >> i & 1);
 	ps_judge_state(&j, told, p->mirror_count);
@@ -147,8 +147,8 @@ static void await_claims(struct perseas *p, struct ps_round *round, uint64_t tim
 }
 
 /* Notes the image of a granted claim, and attaches the data path. */
-static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                       int *fds)
+static void note_grant_and_attach(struct perseas *p, struct ps_mirror *m,
+                                  const Perseas__ClaimReply *claim, int *fds)
 {
 	struct ps_probe_result *f = &m->probe;
 
@@ -161,7 +161,8 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	f->is_claimed = !f->code;
 }
 
-void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct ps_round *round)
+void ps_claims_send_and_await(struct perseas *p, uint32_t set, uint64_t timeout_ns,
+                              struct ps_round *round)
 {
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
@@ -171,8 +172,8 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		round->ask[i] = set >> i & 1;
-		if (!round->ask[i])
+		round->is_asked[i] = set >> i & 1;
+		if (!round->is_asked[i])
 			continue;
 		/* A mirror that was away for long approaches the epoch first. */
 		if (p->epoch - m->probe.header->promised_epoch > PS_EPOCH_STEP)
@@ -185,17 +186,17 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (round->replies[i]) {
-			take_grant(p, m, round->replies[i]->claim, round->fds[i]);
-		} else if (round->ask[i]) {
+			note_grant_and_attach(p, m, round->replies[i]->claim, round->fds[i]);
+		} else if (round->is_asked[i]) {
 			m->probe.error = round->errors[i];
 			m->probe.code = round->errors[i].code;
 		}
 	}
 }
 
-uint32_t ps_claims_find_lost(struct perseas *p, uint32_t set)
+uint32_t ps_claims_ask_and_find_lost(struct perseas *p, uint32_t set)
 {
-	uint32_t broken = set & ~ps_ask_to_confirm(p, set);
+	uint32_t broken = set & ~ps_await_claim_confirmations(p, set);
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];

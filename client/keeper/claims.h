@@ -32,7 +32,7 @@ uint32_t ps_claimed_and_listed(const struct perseas *p);
 
 /* Fills in what the mirrors have shown, for proto/control/judge.h. `told` points into the
  * handle. */
-void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
+void ps_fill_what_mirrors_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
 
 /* Judges the listed images of the mirrors of `set`. Notes which of them count toward R, and which
  * are candidates: the newest state may be chosen from these. Returns the mirrors that count. */
@@ -49,10 +49,11 @@ bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_positio
  * higher p->epoch. Notes for each mirror that it is claimed and has a data path, or probe.code.
  * Gives up on mirrors that do not answer within `timeout_ns` once the others are R, and on all
  * when p->opening times out. The answers are in *round, which the caller frees. */
-void ps_claims_send(struct perseas *p, uint32_t set, uint64_t timeout_ns, struct ps_round *round);
+void ps_claims_send_and_await(struct perseas *p, uint32_t set, uint64_t timeout_ns,
+                              struct ps_round *round);
 
 /* Asks the mirrors of `set` whether they are still claimed over sessions that never broke. Returns
  * those that are not, and those that were adopted on and lost their data path. */
-uint32_t ps_claims_find_lost(struct perseas *p, uint32_t set);
+uint32_t ps_claims_ask_and_find_lost(struct perseas *p, uint32_t set);
 
 #endif

@@ -71,7 +71,7 @@ static void update_confirmed_call(struct perseas *p)
 		const uint64_t call = p->mirrors[i].confirm.confirmed_call;
 
 		if (call > p->confirm_calls.confirmed_call &&
-		    ps_quorum_is_r(p, ps_mirrors_confirmed(p, call)))
+		    ps_quorum_is_r(p, ps_mirrors_that_confirmed_call(p, call)))
 			p->confirm_calls.confirmed_call = call;
 	}
 	if (p->confirm_calls.confirmed_call > before)
@@ -116,8 +116,9 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 	               "%u of %u mirrors confirmed within %u ms that this process still owns store "
 	               "'%s', and %u must%s: another owner may have it; call perseas_confirm "
 	               "again, and see perseas_mirror_stat for what is wrong with each mirror",
-	               ps_quorum_member_count(p, ps_mirrors_confirmed(p, call)), p->member_count,
-	               p->options.commit_timeout_ms, p->store, ps_quorum_r_count(p),
+	               ps_quorum_count_settled_members(p, ps_mirrors_that_confirmed_call(p, call)),
+	               p->member_count, p->options.commit_timeout_ms, p->store,
+	               ps_quorum_r_of_settled_roster(p),
 	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
 }
 
@@ -149,7 +150,7 @@ static int confirm_claim_locked(struct perseas *p)
 	ps_assert_locked(p);
 	p->env->ops->wake(p->env, PS_KEEPER);
 	ps_gather_send_if_any(p);
-	rc = ps_commit_await(p, p->commit.seq, &since);
+	rc = ps_commit_await_w_mirrors(p, p->commit.seq, &since);
 	return rc ? rc : await_confirmed(p, call, until);
 }
 

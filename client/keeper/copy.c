@@ -10,6 +10,7 @@
 #include "heartbeat.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
+#include "rejoin.h"
 
 #include <string.h>
 
@@ -117,6 +118,24 @@ int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segme
 		ps_copy_report_progress(segment->name, done, segment->size);
 	}
 	return 0;
+}
+
+/* Returns true if a copy to the mirror's listed image did not end, and another one may begin there.
+ */
+static bool is_half_copied(const struct perseas *p, const struct ps_mirror *m)
+{
+	const Perseas__Header *header = m->probe.header;
+
+	return header && header->state == PERSEAS__STATE__STATE_JOINING &&
+	       ps_id_valid(header->image_id) &&
+	       !memcmp(header->image_id.data, m->image_id, PS_ID_SIZE) &&
+	       ps_rejoin_has_regions_of_store(p, header);
+}
+
+int ps_copy_prepare_whole(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	return is_half_copied(p, m) ? ps_rejoin_begin_in_place(p, m, true, error)
+	                            : ps_rejoin_make_image_beside(p, m, error);
 }
 
 int ps_copy_between_mirrors(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,

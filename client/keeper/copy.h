@@ -15,6 +15,11 @@ int ps_copy_segment_from_mirror(struct perseas *p, struct ps_segment *segment);
  * PERSEAS_ECANCELLED (ps_copy_set_stop). */
 int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segment);
 
+/* Prepares a mirror for a whole copy: in place if an earlier copy to it did not end, since nothing
+ * in such an image counts and it needs no memory for a second one, otherwise beside what it has.
+ * Returns 0 or an error code. */
+int ps_copy_prepare_whole(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+
 /* Copies part of a region from one mirror to another. Returns 0, or -1 if a link broke. */
 int ps_copy_between_mirrors(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,
                             uint32_t region, uint64_t offset, uint64_t length);

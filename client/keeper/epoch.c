@@ -16,7 +16,7 @@
 
 /* Returns true if R mirrors can grant a claim just above this promise. Mirrors that promised less
  * approach it in steps. */
-static bool can_r_follow(const struct perseas *p, uint64_t promised)
+static bool can_r_mirrors_grant_above(const struct perseas *p, uint64_t promised)
 {
 	uint32_t near = 0;
 
@@ -49,7 +49,7 @@ static uint64_t highest_followable_promise(const struct perseas *p, bool *enough
 		its = p->mirrors[i].probe.header->promised_epoch;
 		if (its < PS_EPOCH_MAX && its > usable)
 			usable = its;
-		if (!can_r_follow(p, its))
+		if (!can_r_mirrors_grant_above(p, its))
 			continue;
 		*enough = true;
 		if (its > reached)
@@ -91,7 +91,7 @@ static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_er
 	uint64_t promised;
 
 	ask.store = p->store;
-	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
+	if (ps_ask_mirror_and_wait(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
 		return 0;
 	promised = reply->store->status->header->promised_epoch;
 	perseas__reply__free_unpacked(reply, NULL);
@@ -100,8 +100,8 @@ static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_er
 
 /* Claims the mirror under this epoch, on the way to a higher one. Asks for no access to memory,
  * because this grant is not used. */
-static int claim_one_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool takeover,
-                          struct ps_error *error)
+static int claim_intermediate_epoch(struct perseas *p, struct ps_mirror *m, uint64_t epoch,
+                                    bool takeover, struct ps_error *error)
 {
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
@@ -112,7 +112,7 @@ static int claim_one_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch
 	claim.epoch = epoch;
 	claim.takeover |= takeover;
 	claim.shared = claim.rdma = false;
-	rc = ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error);
+	rc = ps_ask_mirror_and_wait(p, m, &request, ps_answer_deadline(p), &reply, NULL, error);
 	if (!rc)
 		perseas__reply__free_unpacked(reply, NULL);
 	return rc;
@@ -127,7 +127,7 @@ void ps_epoch_claim_in_steps(struct perseas *p, struct ps_mirror *m, bool takeov
 		return;
 	while (p->epoch - at > PS_EPOCH_STEP) {
 		at += PS_EPOCH_STEP;
-		if (claim_one_step(p, m, at, takeover, &error))
+		if (claim_intermediate_epoch(p, m, at, takeover, &error))
 			return;
 	}
 }

@@ -40,24 +40,25 @@ void ps_admin_leave(struct perseas *p)
 }
 
 /* Returns the deadline by which links must have drained. Unawaited commits may leave a long
- * backlog: as long as it shrinks, the deadline moves. *left is the backlog at the last call. */
-static uint64_t extend_deadline(struct perseas *p, uint64_t deadline, uint64_t *left)
+ * backlog: as long as it shrinks, the deadline moves. *backlog is the backlog at the last call. */
+static uint64_t extend_deadline_if_backlog_shrank(struct perseas *p, uint64_t deadline,
+                                                  uint64_t *backlog)
 {
-	uint64_t now_left = 0;
+	uint64_t new_backlog = 0;
 
 	ps_mirrors_poll(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].is_active)
-			now_left += p->commit.seq - p->mirrors[i].acked_seq;
-	if (*left > now_left)
+			new_backlog += p->commit.seq - p->mirrors[i].acked_seq;
+	if (*backlog > new_backlog)
 		deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	*left = now_left;
+	*backlog = new_backlog;
 	return deadline;
 }
 
-/* Returns true if every active mirror has completed all that was posted. `late`: disconnects the
- * mirrors that have not. */
-static bool have_links_drained(struct perseas *p, bool late)
+/* Returns true if every active mirror has completed all that was posted. `disconnects_undrained`:
+ * disconnects the mirrors that have not. */
+static bool have_links_drained(struct perseas *p, bool disconnects_undrained)
 {
 	bool all = true;
 
@@ -67,7 +68,7 @@ static bool have_links_drained(struct perseas *p, bool late)
 
 		if (!m->is_active || (!m->chains_in_flight && m->posted_seq == p->commit.seq))
 			continue;
-		if (late)
+		if (disconnects_undrained)
 			ps_mirror_break_stalled_link(
 				p, m, "it did not complete its writes within commit_timeout_ms");
 		else
@@ -78,7 +79,7 @@ static bool have_links_drained(struct perseas *p, bool late)
 
 void ps_exclusive_enter(struct perseas *p)
 {
-	uint64_t deadline, left = 0;
+	uint64_t deadline, backlog = 0;
 	const bool looks = p->options.mirror_timeout_ms && p->env->ops->silent;
 	bool unwaited;
 
@@ -90,14 +91,14 @@ void ps_exclusive_enter(struct perseas *p)
 	ps_gather_send_if_any(p);
 	assert(!p->is_gate_raised);
 	p->is_gate_raised = true;
-	unwaited = p->commit.unwaited.last_seq != 0;
-	extend_deadline(p, deadline, &left);
+	unwaited = p->commit.unwaited.last_unawaited_seq != 0;
+	extend_deadline_if_backlog_shrank(p, deadline, &backlog);
 	while (!have_links_drained(p, ps_now(p) >= deadline)) {
 		const uint64_t look_at = looks ? ps_now(p) + SILENCE_POLL : deadline;
 
 		ps_commit_sleep_on_links(p, look_at < deadline ? look_at : deadline);
 		if (unwaited)
-			deadline = extend_deadline(p, deadline, &left);
+			deadline = extend_deadline_if_backlog_shrank(p, deadline, &backlog);
 		if (!looks)
 			continue;
 		pthread_mutex_unlock(&p->lock);

@@ -9,11 +9,11 @@
 
 /* Looks at the TLS files of this process, if a look is due. Notes an event of the most urgent one:
  * once for each stage of urgency, and then once a day. Caller holds admin. */
-void ps_certificate_watch_step(struct perseas *p);
+void ps_certificate_check_expiry_if_due(struct perseas *p);
 
 /* Notes an event of the most urgent certificate or list that a mirror's daemon reported in its
  * answer to a Confirm, unless the files of this process include it. Caller holds admin. */
-void ps_certificate_watch_take_reported(struct perseas *p, const struct ps_mirror *m,
-                                        const Perseas__ConfirmReply *confirm);
+void ps_certificate_note_reported_expiries(struct perseas *p, const struct ps_mirror *m,
+                                           const Perseas__ConfirmReply *confirm);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "granted_image.h"
 
-#include "../core/due_granules.h"
+#include "../core/unsent_granules.h"
 #include "../core/mirror.h"
 #include "../core/segment.h"
 #include "reverted_owner.h"
@@ -54,7 +54,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 		*why = "its image lacks transactions that it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
-	if (ps_due_has_repairs(m)) {
+	if (ps_unsent_has_wrong_granules(m)) {
 		*why = "it differed from the others; it waits to be repaired";
 		return PERSEAS_MIRROR_STALE;
 	}

@@ -42,9 +42,10 @@ struct heartbeat {
 };
 
 /* Returns for how many ms a commit has been in doubt, rounded up, or 0 if none is. */
-static uint64_t doubt_ms(struct perseas *p)
+static uint64_t ms_since_commit_in_doubt(struct perseas *p)
 {
-	return p->commit.in_doubt_seq ? (ps_now(p) - p->commit.doubt_at) / ps_ms(1) + 1 : 0;
+	return p->commit.in_doubt_seq ? (ps_now(p) - p->commit.first_in_doubt_at) / ps_ms(1) + 1
+	                              : 0;
 }
 
 static void fill_owner_figures(struct perseas *p, struct heartbeat *beat)
@@ -59,7 +60,7 @@ static void fill_owner_figures(struct perseas *p, struct heartbeat *beat)
 	figures->saved_within = p->commit.stat.saved_within;
 	figures->saved_between = p->commit.stat.saved_between;
 	figures->in_doubt = p->commit.stat.doubts;
-	figures->doubt_ms = doubt_ms(p);
+	figures->doubt_ms = ms_since_commit_in_doubt(p);
 	figures->paced = p->commit.stat.paced;
 	beat->resync_bytes = p->commit.stat.resync_bytes;
 	figures->paced_ms = p->commit.stat.paced_ns / ps_ms(1);
@@ -73,7 +74,7 @@ static void fill_owner_figures(struct perseas *p, struct heartbeat *beat)
 static void fill_broken_copies(const struct ps_mirror *m, Perseas__BrokenCopies *broken)
 {
 	perseas__broken_copies__init(broken);
-	broken->count = m->broken_copies.count;
+	broken->count = m->broken_copies.broken_copy_count;
 	broken->bytes = m->broken_copies.sent_bytes;
 	broken->rate = m->broken_copies.transaction_bytes_per_s;
 	broken->waited = m->broken_copies.waited_commit_count;
@@ -85,15 +86,15 @@ static void fill_resync(struct perseas *p, const struct ps_mirror *m, Perseas__M
 	struct ps_resync_progress progress;
 
 	ps_resync_progress(p, m, &progress);
-	report->done = progress.done;
-	report->total = progress.total;
+	report->done = progress.sent_bytes;
+	report->total = progress.total_bytes;
 	perseas__resync__init(resync);
-	resync->rate = progress.rate;
+	resync->rate = progress.bytes_per_s;
 	resync->left_ms = progress.left_ms;
-	resync->whole = (char *)progress.whole;
+	resync->whole = (char *)progress.whole_reason_name;
 }
 
-static void fill_report(struct perseas *p, struct heartbeat *beat)
+static void fill_mirror_reports(struct perseas *p, struct heartbeat *beat)
 {
 	pthread_mutex_lock(&p->lock);
 	fill_owner_figures(p, beat);
@@ -127,11 +128,11 @@ static void take_confirm_reply(struct perseas *p, struct ps_mirror *m, Perseas__
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
 	ps_location_read(&m->location, (*reply)->confirm->location);
-	ps_certificate_watch_take_reported(p, m, (*reply)->confirm);
+	ps_certificate_note_reported_expiries(p, m, (*reply)->confirm);
 	if ((*reply)->confirm->handover)
-		ps_orders_tell_handover(p, (*reply)->confirm->handover);
+		ps_orders_tell_application_of_handover(p, (*reply)->confirm->handover);
 	if ((*reply)->confirm->order)
-		ps_orders_take_from_answer(p, m, reply);
+		ps_orders_keep_answer_with_order(p, m, reply);
 }
 
 void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
@@ -160,7 +161,8 @@ static void take_heartbeat_answer(struct perseas *p, struct ps_mirror *m,
 }
 
 /* Returns the boot id of this host, or an empty id if it is unknown or too new for the mirror. */
-static ProtobufCBinaryData readable_boot_id(struct perseas *p, const struct ps_mirror *m)
+static ProtobufCBinaryData boot_id_of_host_if_mirror_reads_it(struct perseas *p,
+                                                              const struct ps_mirror *m)
 {
 	if (!p->env->has_boot_id || !ps_mirror_has_version(p, m, BOOT_VERSION))
 		return (ProtobufCBinaryData){ 0, NULL };
@@ -189,7 +191,7 @@ static void add_readable_fields(struct perseas *p, const struct ps_mirror *to,
 
 /* Returns true if the mirror holds this owner's claim: its session is up, or a renewal in progress
  * has claimed it. */
-static bool is_claimed(const struct perseas *p, const struct ps_mirror *m)
+static bool holds_own_claim(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->is_active || (p->is_renewing && m->probe.is_claimed);
 }
@@ -201,7 +203,7 @@ static void send_heartbeats(struct perseas *p)
 	Perseas__OrderResult result;
 	struct heartbeat beat;
 
-	fill_report(p, &beat);
+	fill_mirror_reports(p, &beat);
 	ask.n_mirrors = beat.count;
 	ask.mirrors = beat.list;
 	ask.figures = &beat.figures;
@@ -211,11 +213,12 @@ static void send_heartbeats(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* Skips mirrors whose previous answer is still pending. */
-		if (!is_claimed(p, m) || ps_pending_count_for_handler(m, take_heartbeat_answer))
+		if (!holds_own_claim(p, m) ||
+		    ps_pending_count_for_handler(m, take_heartbeat_answer))
 			continue;
-		ask.boot = readable_boot_id(p, m);
+		ask.boot = boot_id_of_host_if_mirror_reads_it(p, m);
 		add_readable_fields(p, m, &beat);
-		ask.result = ps_orders_fill_result(p, m, &result) ? &result : NULL;
+		ask.result = ps_orders_fill_result_for_mirror(p, m, &result) ? &result : NULL;
 		ps_pending_send_request(p, m, &request,
 		                        (struct ps_pending_answer){ take_heartbeat_answer, NULL,
 		                                                    0 });

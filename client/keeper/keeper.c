@@ -39,9 +39,9 @@ static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 	if (!(whole & self) || !ps_quorum_is_w(p, whole))
 		return false;
-	if (memcmp(m->image_id, m->loaded_id, PS_ID_SIZE) != 0)
-		ps_roster_set_image_id(p, m, m->loaded_id);
-	others = whole & ~ps_roster_unrecorded_mirrors(p);
+	if (memcmp(m->image_id, m->image_id_after_spill_load, PS_ID_SIZE) != 0)
+		ps_roster_set_image_id(p, m, m->image_id_after_spill_load);
+	others = whole & ~ps_roster_mirrors_to_tell_last(p);
 	if (!ps_quorum_is_w(p, others | self))
 		others = whole & ~self;
 	if (ps_quorum_is_w(p, (ps_roster_tell_mirrors(p, others) & whole) | self) &&
@@ -121,14 +121,15 @@ static uint64_t next_round_due_at(const struct perseas *p, uint64_t now)
 
 /* Replaces small pages of the ring by large ones. Small pages delay the end of this process, for
  * which the next owner may wait. Returns when to call this again. */
-static uint64_t enlarge_ring_pages(struct perseas *p)
+static uint64_t make_large_ring_pages(struct perseas *p)
 {
 	uint64_t head;
 
 	pthread_mutex_lock(&p->lock);
 	head = p->commit.ring.append_position;
 	pthread_mutex_unlock(&p->lock);
-	return ps_ring_enlarge_pages(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE : PS_NEVER;
+	return ps_ring_make_large_pages(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE
+	                                                       : PS_NEVER;
 }
 
 /* Asks idle links for a sign of life. Otherwise only the next commit would notice a dead host. */
@@ -158,10 +159,10 @@ static uint64_t run_keeper_round(struct perseas *p, uint64_t *next_beat)
 	if (busy)
 		return now + ROUND_PAUSE;
 	end_broken_sessions(p);
-	ps_certificate_watch_step(p);
+	ps_certificate_check_expiry_if_due(p);
 	ps_heartbeat_step(p, now);
 	if (!p->is_renewing) {
-		ps_orders_carry_out(p);
+		ps_orders_carry_out_waiting_order(p);
 		ps_detour_step(p, now);
 		ps_repair_step(p);
 		ps_sessions_step(p);
@@ -181,7 +182,7 @@ static uint64_t run_keeper_round(struct perseas *p, uint64_t *next_beat)
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	due = next_round_due_at(p, ps_now(p));
-	again = enlarge_ring_pages(p);
+	again = make_large_ring_pages(p);
 	return again < due ? again : due;
 }
 
@@ -209,7 +210,7 @@ static unsigned fill_keeper_pollfds(struct perseas *p, struct pollfd *fds)
 			count++;
 		if (m->is_active && (m->chains_in_flight || m->fabric->beat) &&
 		    !p->commit.wait_line.has_leader &&
-		    (m->completions_until_chunk || !p->commit.unwaited.last_seq) &&
+		    (m->completions_until_chunk || !p->commit.unwaited.last_unawaited_seq) &&
 		    m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}

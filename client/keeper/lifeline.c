@@ -26,8 +26,8 @@ void ps_lifeline_disconnect(struct perseas *p, struct ps_mirror *m)
 {
 	p->env->ops->disconnect(m->lifeline.control);
 	m->lifeline.control = NULL;
-	m->lifeline.request_ended = false;
-	m->lifeline.begin_at = 0;
+	m->lifeline.is_request_over = false;
+	m->lifeline.request_at = 0;
 }
 
 static bool can_have_lifeline(const struct perseas *p, const struct ps_mirror *m)
@@ -39,10 +39,10 @@ void ps_lifeline_schedule(struct perseas *p, struct ps_mirror *m)
 {
 	assert(!m->lifeline.control);
 	if (can_have_lifeline(p, m))
-		m->lifeline.begin_at = ps_now(p) + BEGIN_DELAY;
+		m->lifeline.request_at = ps_now(p) + BEGIN_DELAY;
 }
 
-static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
+static void ask_to_open_lifeline(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__LifelineRequest ask = PERSEAS__LIFELINE_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(lifeline, LIFELINE, &ask);
@@ -50,9 +50,9 @@ static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 	struct ps_error ignored = { 0 };
 
 	assert(line->is_possible && !line->control);
-	line->begin_at = 0;
+	line->request_at = 0;
 	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->session_token };
-	line->answer_by = ps_answer_deadline(p);
+	line->request_times_out_at = ps_answer_deadline(p);
 	line->control = p->env->ops->connect(p->env, &m->address, &ignored);
 	if (line->control && p->env->ops->send(line->control, &request, &ignored))
 		ps_lifeline_disconnect(p, m);
@@ -68,8 +68,9 @@ static void take_lifeline_answer(struct perseas *p, struct ps_lifeline *line)
 	Perseas__Reply *reply;
 	unsigned count;
 
-	line->request_ended = true;
-	if (p->env->ops->receive(line->control, line->answer_by, &reply, NULL, &count, &ignored))
+	line->is_request_over = true;
+	if (p->env->ops->receive(line->control, line->request_times_out_at, &reply, NULL, &count,
+	                         &ignored))
 		return;
 	if (reply->status == PERSEAS__STATUS__STATUS_OK)
 		(void)p->env->ops->give_to_lifeline_thread(line->control);
@@ -83,10 +84,11 @@ void ps_lifelines_step(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 		struct ps_lifeline *line = &m->lifeline;
 
-		if (line->begin_at && ps_now(p) >= line->begin_at)
-			ask_for_lifeline(p, m);
-		if (line->control && !line->request_ended &&
-		    (p->env->ops->answered(line->control) || ps_now(p) >= line->answer_by))
+		if (line->request_at && ps_now(p) >= line->request_at)
+			ask_to_open_lifeline(p, m);
+		if (line->control && !line->is_request_over &&
+		    (p->env->ops->answered(line->control) ||
+		     ps_now(p) >= line->request_times_out_at))
 			take_lifeline_answer(p, line);
 	}
 }
@@ -95,13 +97,13 @@ uint64_t ps_lifeline_due_at(const struct ps_mirror *m)
 {
 	const struct ps_lifeline *line = &m->lifeline;
 
-	if (line->begin_at)
-		return line->begin_at;
-	return line->control && !line->request_ended ? line->answer_by : PS_NEVER;
+	if (line->request_at)
+		return line->request_at;
+	return line->control && !line->is_request_over ? line->request_times_out_at : PS_NEVER;
 }
 
 bool ps_lifeline_fill_pollfd(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd)
 {
-	return m->lifeline.control && !m->lifeline.request_ended &&
+	return m->lifeline.control && !m->lifeline.is_request_over &&
 	       p->env->ops->fill_control_pollfd(m->lifeline.control, fd);
 }

@@ -19,7 +19,7 @@ static bool is_roster_member(const struct ps_mirror *m)
 static bool is_image_of_mirror(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return ps_id_equal(header->image_id, m->image_id) ||
-	       (m->is_from_spill && ps_id_equal(header->image_id, m->loaded_id)) ||
+	       (m->is_from_spill && ps_id_equal(header->image_id, m->image_id_after_spill_load)) ||
 	       (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id));
 }
 

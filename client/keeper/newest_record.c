@@ -25,7 +25,7 @@ static uint64_t newest_record_length(struct perseas *p)
 	const uint64_t length = p->commit.next_position - p->commit.last_position;
 
 	ps_assert_locked(p);
-	return p->commit.seq == p->upkeep.resync.begun_seq && p->commit.last_position &&
+	return p->commit.seq == p->upkeep.resync.last_seq_at_begin && p->commit.last_position &&
 	                       length <= RECORD_MAX
 	               ? length
 	               : 0;
@@ -39,7 +39,7 @@ static void end_newest_record_search(struct perseas *p)
 	ps_resync_forget_reply(r);
 	ps_question_forget(&r->question);
 	r->read_region = PS_REGION_SEGMENT;
-	r->asked_mirrors = 0;
+	r->mirrors_asked_to_read = 0;
 	if (r->state != PS_RESYNC_COPYING)
 		ps_resync_move(p, PS_RESYNC_COPYING);
 }
@@ -49,13 +49,13 @@ bool ps_newest_record_ask(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 	uint64_t offset, length;
 
-	assert(!r->has_posted && ps_newest_record_is_next(r));
+	assert(!r->has_posted_first_chunk && ps_newest_record_is_next(r));
 	pthread_mutex_lock(&p->lock);
 	offset = PS_RING_OFFSET + p->commit.last_position % p->log_size;
 	length = newest_record_length(p);
 	pthread_mutex_unlock(&p->lock);
-	if (length &&
-	    ps_resync_read_from_other_mirror(p, PS_REGION_LOG, offset, length, r->begun_seq))
+	if (length && ps_resync_read_from_other_mirror(p, PS_REGION_LOG, offset, length,
+	                                               r->last_seq_at_begin))
 		return true;
 	end_newest_record_search(p);
 	return false;
@@ -100,8 +100,8 @@ static void post_newest_record(struct perseas *p, const Perseas__ReadReply *read
 	memcpy(bounce, read->bytes.data, read->bytes.len);
 	chain.slot = ps_resync_make_slot_write(p, bounce + RECORD_MAX);
 	if (!ps_mirror_post_bulk(p, r->target, &chain)) {
-		r->has_posted = true;
-		r->needed_seq = p->commit.seq;
+		r->has_posted_first_chunk = true;
+		r->newest_seq_in_last_chunk = p->commit.seq;
 	}
 }
 
@@ -110,8 +110,9 @@ void ps_newest_record_send(struct perseas *p)
 	const struct ps_resync *r = &p->upkeep.resync;
 
 	pthread_mutex_lock(&p->lock);
-	if (r->target->state == PERSEAS_MIRROR_RESYNCING && is_newest_record(p, r->reply->read))
-		post_newest_record(p, r->reply->read);
+	if (r->target->state == PERSEAS_MIRROR_RESYNCING &&
+	    is_newest_record(p, r->saved_answer->read))
+		post_newest_record(p, r->saved_answer->read);
 	pthread_mutex_unlock(&p->lock);
 	end_newest_record_search(p);
 }

@@ -9,14 +9,15 @@
 
 /* Takes over the order in this mirror's answer, unless another order waits; then the mirror will
  * pass it on again. Only notes the order: the caller may be in the middle of other work. */
-void ps_orders_take_from_answer(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply);
+void ps_orders_keep_answer_with_order(struct perseas *p, struct ps_mirror *m,
+                                      Perseas__Reply **reply);
 
 /* Tells the application, once, that this owner is asked to hand the store over. */
-void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handover);
+void ps_orders_tell_application_of_handover(struct perseas *p, const Perseas__Handover *handover);
 
 /* Carries out the waiting order: begins the change or the repair that it asks for, or takes a
  * change back. The keeper calls this. */
-void ps_orders_carry_out(struct perseas *p);
+void ps_orders_carry_out_waiting_order(struct perseas *p);
 
 /* Returns where the result of the order with this id is saved, and makes room for it if it has none
  * yet. */
@@ -24,11 +25,12 @@ struct ps_order_result *ps_orders_find_or_make_result(struct perseas *p, const u
 
 /* Saves the result of the finished change, if it was ordered, before the next change replaces it.
  * Mirrors that have not been told of the result still get it. */
-void ps_orders_save_result(struct perseas *p);
+void ps_orders_save_change_result(struct perseas *p);
 
 /* Sets the result that mirror `m` is told: the end of the order that `m` passed on, if the owner
  * carried that order out before the last one, and otherwise the progress of the last order. Returns
  * false if there was no order. */
-bool ps_orders_fill_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result);
+bool ps_orders_fill_result_for_mirror(struct perseas *p, struct ps_mirror *m,
+                                      Perseas__OrderResult *result);
 
 #endif

@@ -45,12 +45,12 @@ bool ps_pending_send_request(struct perseas *p, struct ps_mirror *m,
 	return true;
 }
 
-unsigned ps_pending_count_for_handler(const struct ps_mirror *m, ps_answer_handler *take)
+unsigned ps_pending_count_for_handler(const struct ps_mirror *m, ps_answer_handler *handler)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < m->pending_answers.answer_count; i++)
-		count += m->pending_answers.answers[i].handler == take;
+		count += m->pending_answers.answers[i].handler == handler;
 	return count;
 }
 
@@ -135,20 +135,20 @@ static void take_question_answer(struct perseas *p, struct ps_mirror *m,
 	assert(q->unanswered_mirrors & ps_mirror_bit(p, m));
 	q->unanswered_mirrors &= ~ps_mirror_bit(p, m);
 	if (!*reply) {
-		q->error = *why;
-	} else if (!ps_asked_refusal(*reply, m->address.text, &q->error)) {
+		q->last_refusal = *why;
+	} else if (!ps_asked_refusal(*reply, m->address.text, &q->last_refusal)) {
 		q->granting_mirrors |= ps_mirror_bit(p, m);
-		if (q->reply)
-			perseas__reply__free_unpacked(q->reply, NULL);
-		q->reply = *reply;
+		if (q->last_granting_answer)
+			perseas__reply__free_unpacked(q->last_granting_answer, NULL);
+		q->last_granting_answer = *reply;
 		*reply = NULL;
 	}
 }
 
 void ps_question_forget(struct ps_question *question)
 {
-	if (question->reply)
-		perseas__reply__free_unpacked(question->reply, NULL);
+	if (question->last_granting_answer)
+		perseas__reply__free_unpacked(question->last_granting_answer, NULL);
 	memset(question, 0, sizeof(*question));
 }
 
@@ -171,7 +171,8 @@ bool ps_mirror_has_version(const struct perseas *p, const struct ps_mirror *m, u
 	return !p->env->ops->version || (m->control && p->env->ops->version(m->control) >= version);
 }
 
-void ps_question_ask_confirm(struct perseas *p, struct ps_question *question, uint32_t set)
+void ps_question_ask_claim_confirmations(struct perseas *p, struct ps_question *question,
+                                         uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);

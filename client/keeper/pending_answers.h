@@ -14,8 +14,8 @@
 bool ps_pending_send_request(struct perseas *p, struct ps_mirror *m,
                              const Perseas__Request *request, struct ps_pending_answer pending);
 
-/* Returns how many pending answers of mirror `m` the function `take` is to get. */
-unsigned ps_pending_count_for_handler(const struct ps_mirror *m, ps_answer_handler *take);
+/* Returns how many pending answers of mirror `m` the function `handler` is to get. */
+unsigned ps_pending_count_for_handler(const struct ps_mirror *m, ps_answer_handler *handler);
 
 /* Waits until until_ns for the oldest pending answer of mirror `m`, and gives it to its taker.
  * Returns 0, or an error code if the connection is over. Then all pending answers are dropped. */
@@ -43,10 +43,11 @@ bool ps_pending_is_any_full(struct perseas *p, uint32_t set);
  * are dropped. A caller that needs the answer of a slow mirror first checks
  * ps_pending_is_any_full().
  *
- * ps_question_ask_confirm asks whether this owner's claim stands. */
+ * ps_question_ask_claim_confirmations asks whether this owner's claim stands. */
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request);
-void ps_question_ask_confirm(struct perseas *p, struct ps_question *question, uint32_t set);
+void ps_question_ask_claim_confirmations(struct perseas *p, struct ps_question *question,
+                                         uint32_t set);
 void ps_question_forget(struct ps_question *question);
 
 /* Returns true if all answers have come, or the question timed out. */

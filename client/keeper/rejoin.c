@@ -7,6 +7,7 @@
 #include "rejoin.h"
 
 #include "../core/mirror.h"
+#include "../core/segment.h"
 #include "roster.h"
 #include "rpc.h"
 
@@ -68,13 +69,18 @@ int ps_rejoin_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
 	return rc ? rc : await_bare_answer(p, m, error);
 }
 
+bool ps_rejoin_has_regions_of_store(const struct perseas *p, const Perseas__Header *header)
+{
+	return header->log_size == p->log_size && ps_segments_match_header(p, header);
+}
+
 void ps_rejoin_make_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request)
 {
 	perseas__finish_request__init(finish);
 	*request = PS_REQUEST(finish, FINISH, finish);
 }
 
-int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_have_image_counted(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__FinishRequest finish;
 	Perseas__Request request;
@@ -91,13 +97,13 @@ struct segment_table {
 	size_t count;
 };
 
-static void fill_segment_table(struct perseas *p, struct segment_table *table, bool published)
+static void fill_segment_table(struct perseas *p, struct segment_table *table, bool is_published)
 {
 	table->count = 0;
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		struct ps_segment *s = &p->segments[i];
 
-		if ((s->born != 0) != published)
+		if ((s->born != 0) != is_published)
 			continue;
 		table->list[table->count] = &table->segments[table->count];
 		ps_segment_fill_message(s, table->list[table->count++]);
@@ -115,8 +121,9 @@ int ps_rejoin_ask_to_make_image_beside(struct perseas *p, struct ps_mirror *m,
 	fill_segment_table(p, &table, true);
 	header.store = p->store;
 	header.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
-		                                 m->is_from_spill ? m->loaded_id : m->image_id };
+	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->is_from_spill
+		                                                     ? m->image_id_after_spill_load
+		                                                     : m->image_id };
 	header.state = PERSEAS__STATE__STATE_JOINING;
 	header.log_size = p->log_size;
 	header.roster = p->roster;

@@ -14,13 +14,17 @@
 int ps_rejoin_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                              struct ps_error *error);
 
+/* Returns true if the image has the regions and segments that the store has now. A copy in place
+ * keeps the image's table of segments, so the contents would get the names of other segments. */
+bool ps_rejoin_has_regions_of_store(const struct perseas *p, const Perseas__Header *header);
+
 /* Makes an empty image of this store beside the old one, and connects the link to it. If the old
  * image was loaded from a spill, the new one keeps its id: with the parent's id the image could be
  * missing from a roster that was recorded since. Returns 0 or an error code. */
 int ps_rejoin_make_image_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
 /* Makes the finished image count. Returns 0 or an error code. */
-int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+int ps_rejoin_have_image_counted(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
 /* Adds the segments that are mapped here and not published, which a claim drops. Returns 0 or an
  * error code. */
@@ -30,7 +34,7 @@ int ps_rejoin_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_
  * ps_rejoin_add_unpublished without waiting. The caller takes the answer (ps_await_answer), and the
  * grant that Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is a
  * segment to add. new_id: the id that the image gets, or NULL; needs protocol version 9.
- * ps_rejoin_make_finish_request makes the request that ps_rejoin_finish sends. */
+ * ps_rejoin_make_finish_request makes the request that ps_rejoin_have_image_counted sends. */
 int ps_rejoin_ask_to_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                                     const uint8_t *new_id, struct ps_error *error);
 int ps_rejoin_ask_to_make_image_beside(struct perseas *p, struct ps_mirror *m,

@@ -128,7 +128,7 @@ static void ask_status(struct perseas *p, uint32_t set)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i], *other;
 
-		if (!round.ask[i])
+		if (!round.is_asked[i])
 			continue;
 		ps_probe_result_set(m, round.replies[i], &round.errors[i]);
 		if (!m->probe.code)
@@ -186,7 +186,7 @@ static int judge_other_owners(struct perseas *p, uint32_t asked)
 static bool would_open_succeed(const struct perseas *p, uint32_t set)
 {
 	return ps_quorum_is_r(p, set) && ps_quorum_is_w(p, set) &&
-	       (p->next_roster ? ps_quorum_is_seen_by_opens(p, set) : ps_quorum_is_t(p, set));
+	       (p->next_roster ? ps_quorum_every_open_sees(p, set) : ps_quorum_is_t(p, set));
 }
 
 /* Returns true if this owner should give up the claims that it has, to claim its mirrors again. */
@@ -223,8 +223,7 @@ static int probe_before_renewal(struct perseas *p)
 		return rc;
 	ask_status(p, unclaimed & ~fenced_voting_mirrors(p));
 	rc = judge_other_owners(p, unclaimed);
-	ps_judge_images(p, unclaimed);
-	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidate_set) ? rc : PS_AGAIN;
+	return rc || would_open_succeed(p, ready | ps_judge_images(p, unclaimed)) ? rc : PS_AGAIN;
 }
 
 /* --- the attempt --- */
@@ -305,8 +304,8 @@ static int claim_voters(struct perseas *p)
 {
 	struct ps_round round;
 
-	ps_claims_send(p, voting_mirrors(p) & ps_probe_sets(p).showed_image_set, ANSWER_TIMEOUT,
-	               &round);
+	ps_claims_send_and_await(p, voting_mirrors(p) & ps_probe_sets(p).showed_image_set,
+	                         ANSWER_TIMEOUT, &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -333,7 +332,7 @@ static bool lacks_acknowledged_transactions(const struct perseas *p, const struc
 
 /* Chooses this owner's memory as the state of the store, if R mirrors show that no other owner has
  * adopted the store. Returns 0, PS_AGAIN, or PERSEAS_EFENCED. */
-static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen)
+static int choose_memory_of_renewing_owner(struct perseas *p, struct ps_image_position *chosen)
 {
 	uint32_t claimed = 0;
 
@@ -354,29 +353,33 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 
 static int recheck_counted_claims(struct perseas *p)
 {
-	return ps_claims_find_lost(p, ps_probe_sets(p).counted_set) ? PS_AGAIN : 0;
+	return ps_claims_ask_and_find_lost(p, ps_probe_sets(p).counted_set) ? PS_AGAIN : 0;
 }
 
-static int adopt_own_memory(struct perseas *p, const struct ps_image_position *chosen)
+static int adopt_memory_on_counted_mirrors(struct perseas *p,
+                                           const struct ps_image_position *chosen)
 {
 	const uint32_t counted = ps_probe_sets(p).counted_set;
 	uint32_t good;
 
 	assert(p->commit.seq == chosen->seq);
-	ps_renew_adopt(p, counted);
+	ps_renew_adopt_memory_on_mirrors(p, counted);
 	good = ps_probe_sets(p).adopted_set;
-	return ps_quorum_is_w(p, good) && ps_roster_record_adopted(p, counted, good) ? 0 : PS_AGAIN;
+	return ps_quorum_is_w(p, good) && ps_roster_record_newer_than_unclaimed(p, counted, good)
+	               ? 0
+	               : PS_AGAIN;
 }
 
-static const struct ps_attempt_actions renewal_way = { judge_voters, claim_voters,
-	                                               choose_own_memory, recheck_counted_claims,
-	                                               adopt_own_memory };
+static const struct ps_attempt_actions renewal_actions = { judge_voters, claim_voters,
+	                                                   choose_memory_of_renewing_owner,
+	                                                   recheck_counted_claims,
+	                                                   adopt_memory_on_counted_mirrors };
 
 /* --- the result --- */
 
 /* Moves a mirror to LIVE if the renewal adopted on it. Otherwise ends its data path, and moves a
  * claimed mirror to STALE. Caller holds p->lock. */
-static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
+static void move_to_live_or_stale(struct perseas *p, struct ps_mirror *m)
 {
 	ps_assert_locked(p);
 	assert(!m->probe.is_adopted || m->probe.is_claimed);
@@ -398,14 +401,14 @@ static void finish_renewal(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	/* The records in the ring have the old epoch. */
-	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
+	ps_ring_drop_all(&p->commit.ring, p->commit.seq + 1);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].has_vote)
-			set_renewed_state(p, &p->mirrors[i]);
+			move_to_live_or_stale(p, &p->mirrors[i]);
 	p->is_renewing = false;
 	assert(!p->is_superseded && ps_quorum_is_w(p, ps_mirrors_live(p)));
 	ps_tokens_set_epoch(p);
-	p->upkeep.renewal.delay_ns = 0;
+	p->upkeep.renewal.attempt_delay_ns = 0;
 	p->commit.stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last_committed_seq(p), NULL,
 	         "this owner claimed store '%s' again, as epoch %llu, since %s", p->store,
@@ -430,7 +433,7 @@ static void mark_owner_superseded(struct perseas *p)
 	p->is_superseded = true;
 	ps_attempt_record_step(p, PS_ATTEMPT_SUPERSEDED, 0);
 	ps_wake_blocked(p);
-	ps_unwaited_notify(p);
+	ps_unwaited_raise_flag(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -464,11 +467,11 @@ static void delay_next_renewal(struct perseas *p)
 	struct ps_renewal *r = &p->upkeep.renewal;
 	uint64_t bits;
 
-	r->delay_ns = r->delay_ns ? 2 * r->delay_ns : RETRY_MIN;
-	if (r->delay_ns > RETRY_MAX)
-		r->delay_ns = RETRY_MAX;
+	r->attempt_delay_ns = r->attempt_delay_ns ? 2 * r->attempt_delay_ns : RETRY_MIN;
+	if (r->attempt_delay_ns > RETRY_MAX)
+		r->attempt_delay_ns = RETRY_MAX;
 	p->env->ops->random(p->env, &bits, sizeof(bits));
-	r->next_at = ps_now(p) + r->delay_ns / 2 + bits % r->delay_ns;
+	r->next_attempt_at = ps_now(p) + r->attempt_delay_ns / 2 + bits % r->attempt_delay_ns;
 }
 
 /* After a try that failed, ends the data paths, and the connections that were made only to ask.
@@ -502,13 +505,13 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 
 	ps_assert_admin(p);
 	p->upkeep.renewal.is_quorum_stuck = !p->is_renewing && ps_quorum_is_stuck(p);
-	if (!is_renewal_wanted(p) || now < p->upkeep.renewal.next_at)
+	if (!is_renewal_wanted(p) || now < p->upkeep.renewal.next_attempt_at)
 		return p->is_renewing;
 	rc = probe_before_renewal(p);
 	if (!rc) {
 		give_claims_up(p);
 		ask_voters_for_status(p);
-		rc = ps_attempt_run(p, &renewal_way);
+		rc = ps_attempt_to_own_store(p, &renewal_actions);
 	}
 	if (!rc)
 		finish_renewal(p);
@@ -527,5 +530,5 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 
 uint64_t ps_renew_due_at(const struct perseas *p)
 {
-	return is_renewal_wanted(p) ? p->upkeep.renewal.next_at : PS_NEVER;
+	return is_renewal_wanted(p) ? p->upkeep.renewal.next_attempt_at : PS_NEVER;
 }

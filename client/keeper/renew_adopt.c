@@ -57,7 +57,8 @@ static int send_missed_transactions(struct perseas *p, struct ps_mirror *m)
 	struct ps_image_position *at = &m->probe.position;
 
 	while (at->seq < p->commit.seq) {
-		const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
+		const struct ps_ring_entry *entry = ps_ring_find_entry(&p->commit.ring,
+		                                                       at->seq + 1);
 		struct ps_chain chain = { entry->writes,
 			                  entry->write_count,
 			                  1,
@@ -76,8 +77,9 @@ static int send_missed_transactions(struct perseas *p, struct ps_mirror *m)
 /* Reads bytes that are not mapped here, or not here yet, into the bounce buffer. They are the
  * same on every mirror that holds the last transaction before the segment was unmapped. Returns
  * 0 or -1. */
-static int read_from_other(struct perseas *p, const struct ps_mirror *m,
-                           const struct ps_segment *segment, uint64_t offset, uint64_t length)
+static int read_from_other_mirror(struct perseas *p, const struct ps_mirror *m,
+                                  const struct ps_segment *segment, uint64_t offset,
+                                  uint64_t length)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *from = &p->mirrors[i];
@@ -107,7 +109,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 			pthread_mutex_lock(&p->lock);
 			ps_tx_copy_committed(p, segment, done, bounce, length);
 			pthread_mutex_unlock(&p->lock);
-		} else if (read_from_other(p, m, segment, done, length)) {
+		} else if (read_from_other_mirror(p, m, segment, done, length)) {
 			return -1;
 		}
 		if (ps_mirror_write(p, m, &chain))
@@ -120,7 +122,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 	return 0;
 }
 
-/* Sends this owner's memory and the slot to the mirror's second image. Counts the bytes in
+/* Sends this owner's memory and the slot to the mirror's image. Counts the bytes in
  * p->upkeep.resync, which no other copy uses during a renewal. */
 static int send_memory(struct perseas *p, struct ps_mirror *m)
 {
@@ -156,10 +158,11 @@ static void note_broken_copy(struct perseas *p, struct ps_mirror *m, struct ps_e
 	ps_error_set(error, code, "%s", text);
 }
 
-/* Copies beside the old image, which may be the last copy of something. */
-static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+/* Copies the memory. What the mirror has stays to the end if it may be the last copy of something.
+ */
+static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
-	int rc = ps_rejoin_make_image_beside(p, m, error);
+	int rc = ps_copy_prepare_whole(p, m, error);
 
 	if (rc)
 		return rc;
@@ -168,7 +171,7 @@ static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_
 	pthread_mutex_unlock(&p->lock);
 	rc = send_memory(p, m);
 	if (!rc)
-		rc = ps_rejoin_finish(p, m, error);
+		rc = ps_rejoin_have_image_counted(p, m, error);
 	if (rc)
 		note_broken_copy(p, m, error);
 	p->upkeep.resync.sent_bytes = p->upkeep.resync.total_bytes = 0;
@@ -178,7 +181,7 @@ static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_
 /* Returns true if the mirror waits for the end of the pause after a copy that broke. */
 static bool is_pausing_after_broken_copy(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->broken_copies.count && ps_broken_copy_retry_at(p, m) > ps_now(p);
+	return m->broken_copies.broken_copy_count && ps_broken_copy_retry_at(p, m) > ps_now(p);
 }
 
 /* Adopts on mirror `m` in this way. Returns 0, or nonzero if that failed. */
@@ -188,7 +191,7 @@ static int adopt_on_mirror(struct perseas *p, struct ps_mirror *m, enum effort e
 	int rc;
 
 	if (effort == NEEDS_COPY) {
-		rc = copy_memory_beside(p, m, &error);
+		rc = copy_memory(p, m, &error);
 	} else {
 		rc = send_missed_transactions(p, m);
 		ps_mirror_note_own_slot(m, p->epoch);
@@ -205,13 +208,13 @@ static int adopt_on_mirror(struct perseas *p, struct ps_mirror *m, enum effort e
 	return rc;
 }
 
-void ps_renew_adopt(struct perseas *p, uint32_t counted)
+void ps_renew_adopt_memory_on_mirrors(struct perseas *p, uint32_t counted_mirrors)
 {
 	for (enum effort effort = NEEDS_SLOT; effort <= NEEDS_COPY; effort++) {
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!(counted >> i & 1) || m->probe.is_adopted ||
+			if (!(counted_mirrors >> i & 1) || m->probe.is_adopted ||
 			    find_effort(p, m) != effort)
 				continue;
 			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted_set))

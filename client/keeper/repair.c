@@ -10,7 +10,7 @@
 #include "rpc.h"
 #include "../core/change_map.h"
 #include "../core/demand.h"
-#include "../core/due_granules.h"
+#include "../core/unsent_granules.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/tx.h"
@@ -33,9 +33,9 @@ static void forget_wrong_granules(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (ps_due_has_repairs(m) && m != p->upkeep.repair.target &&
+		if (ps_unsent_has_wrong_granules(m) && m != p->upkeep.repair.target &&
 		    m != p->upkeep.resync.target)
-			ps_due_free(m);
+			ps_unsent_free(m);
 	}
 }
 
@@ -50,7 +50,7 @@ __attribute__((format(printf, 3, 4))) static void end_repair(struct perseas *p, 
 	va_start(args, format);
 	ps_text_vformat(result->text, sizeof(result->text), format, args);
 	va_end(args);
-	result->done = true;
+	result->is_done = true;
 	result->code = code;
 	forget_wrong_granules(p);
 	memset(r, 0, sizeof(*r));
@@ -119,7 +119,7 @@ static void take_digests(struct perseas *p, struct ps_mirror *m,
 	(void)why;
 	if (pending->ticket != r->question_id)
 		return;
-	r->asked_mirrors &= ~ps_mirror_bit(p, m);
+	r->unanswered_mirrors &= ~ps_mirror_bit(p, m);
 	if (!*reply || (*reply)->status != PERSEAS__STATUS__STATUS_OK)
 		return;
 	theirs = (*reply)->digest;
@@ -163,15 +163,15 @@ static void ask_for_piece_digests(struct perseas *p, const struct ps_segment *se
 
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
-	ask.offset = r->offset;
+	ask.offset = r->piece_offset;
 	ask.length = r->piece_bytes;
 	ask.key = (ProtobufCBinaryData){ PS_DIGEST_KEY, key };
 	r->question_id = pending.ticket;
-	r->asked_mirrors = r->answering_mirrors = 0;
+	r->unanswered_mirrors = r->answering_mirrors = 0;
 	memset(r->agreeing_mirrors, 0, sizeof(r->agreeing_mirrors));
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (set >> i & 1 && ps_pending_send_request(p, &p->mirrors[i], &request, pending))
-			r->asked_mirrors |= (uint32_t)1 << i;
+			r->unanswered_mirrors |= (uint32_t)1 << i;
 }
 
 /* Asks all live mirrors about the piece, and computes its digests here. */
@@ -190,7 +190,7 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 	p->env->ops->random(p->env, key, sizeof(key));
 	ask_for_piece_digests(p, segment, set, key);
 	ps_tx_observe_begin(p);
-	computed = ps_digest_committed(p, segment, r->offset, length, key, r->digests);
+	computed = ps_digest_committed(p, segment, r->piece_offset, length, key, r->digests);
 	ps_tx_observe_end(p);
 	if (!computed)
 		end_repair(p, PERSEAS_ENOMEM, "the owner has no memory to compare its mirrors");
@@ -201,7 +201,8 @@ static void ask_about_piece(struct perseas *p, const struct ps_segment *segment,
 static void ask_about_next_piece(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	const struct ps_segment *segment = ps_next_mapped_segment(p, &r->segment_id, &r->offset);
+	const struct ps_segment *segment = ps_next_mapped_segment(p, &r->piece_segment_id,
+	                                                          &r->piece_offset);
 	struct ps_order_result *result = ps_orders_find_or_make_result(p, r->order_id);
 	uint64_t length = (uint64_t)r->max_granules * PS_GRANULE;
 
@@ -209,27 +210,27 @@ static void ask_about_next_piece(struct perseas *p)
 		r->state = PS_REPAIR_SENDING;
 		return;
 	}
-	if (length > segment->size - r->offset)
-		length = segment->size - r->offset;
+	if (length > segment->size - r->piece_offset)
+		length = segment->size - r->piece_offset;
 	ps_text_format(result->text, sizeof(result->text),
 	               "compares its memory with its mirrors: segment '%s', %" PRIu64 "%%",
-	               segment->name, r->offset / (segment->size / 100 + 1));
+	               segment->name, r->piece_offset / (segment->size / 100 + 1));
 	if (!p->upkeep.resync.target && ps_now(p) >= r->next_piece_at &&
-	    ps_demand_request(p, segment, r->offset, length))
+	    ps_demand_request(p, segment, r->piece_offset, length))
 		ask_about_piece(p, segment, length);
 }
 
 /* Returns how many bytes of the piece did not change since the mirrors were asked: each that was
  * asked held all transactions that changed these. */
-static uint64_t settled_length(struct perseas *p)
+static uint64_t piece_bytes_unchanged_since_asked(struct perseas *p)
 {
 	const struct ps_repair *r = &p->upkeep.repair;
 	uint64_t at = 0;
 
 	pthread_mutex_lock(&p->lock);
 	while (at < r->piece_bytes &&
-	       ps_change_map_last_seq(p, r->segment_id, (r->offset + at) >> PS_CHANGE_SHIFT) <=
-	               r->common_seq)
+	       ps_change_map_last_seq(p, r->piece_segment_id,
+	                              (r->piece_offset + at) >> PS_CHANGE_SHIFT) <= r->common_seq)
 		at += PS_GRANULE;
 	pthread_mutex_unlock(&p->lock);
 	return at < r->piece_bytes ? at : r->piece_bytes;
@@ -241,7 +242,7 @@ static void judge_granule(struct perseas *p, const struct ps_segment *segment, u
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	const uint32_t agreeing = r->agreeing_mirrors[i], wrong = r->answering_mirrors & ~agreeing;
-	const uint64_t offset = r->offset + (uint64_t)i * PS_GRANULE;
+	const uint64_t offset = r->piece_offset + (uint64_t)i * PS_GRANULE;
 	bool noted = true;
 
 	if (!wrong)
@@ -260,28 +261,29 @@ static void judge_granule(struct perseas *p, const struct ps_segment *segment, u
 		return;
 	}
 	for (unsigned k = 0; k < p->mirror_count && noted; k++)
-		noted = !(wrong >> k & 1) || !ps_due_add_wrong(p, &p->mirrors[k], segment, offset);
+		noted = !(wrong >> k & 1) ||
+		        !ps_unsent_add_wrong_granule(p, &p->mirrors[k], segment, offset);
 	r->wrong_granule_count++;
 	if (!noted)
 		end_repair(p, PERSEAS_ENOMEM, "the owner has no memory to repair its mirrors");
 }
 
-/* Moves on behind the first `settled` bytes of the piece. A granule that changes is compared again,
- * alone, because that takes the least time. */
-static void move_to_next_piece(struct ps_repair *r, uint64_t settled)
+/* Moves on behind the first `unchanged_bytes` bytes of the piece. A granule that changes is
+ * compared again, alone, because that takes the least time. */
+static void move_to_next_piece(struct ps_repair *r, uint64_t unchanged_bytes)
 {
-	if (settled == r->piece_bytes)
+	if (unchanged_bytes == r->piece_bytes)
 		r->max_granules = r->max_granules < PS_DIGESTS_MAX / 4 ? 4 * r->max_granules
 		                                                       : PS_DIGESTS_MAX;
 	else
 		r->max_granules = 1;
-	r->try_count = settled ? 0 : r->try_count + 1;
-	if (r->try_count == TRIES) {
+	r->first_granule_retry_count = unchanged_bytes ? 0 : r->first_granule_retry_count + 1;
+	if (r->first_granule_retry_count == TRIES) {
 		r->unsettled_granule_count++;
-		r->try_count = 0;
-		settled = PS_GRANULE;
+		r->first_granule_retry_count = 0;
+		unchanged_bytes = PS_GRANULE;
 	}
-	r->offset += settled;
+	r->piece_offset += unchanged_bytes;
 	r->piece_bytes = 0;
 }
 
@@ -289,24 +291,24 @@ static void move_to_next_piece(struct ps_repair *r, uint64_t settled)
 static void judge_piece(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
-	const struct ps_segment *segment = ps_segment_by_id(p, r->segment_id);
-	const uint64_t settled = settled_length(p);
+	const struct ps_segment *segment = ps_segment_by_id(p, r->piece_segment_id);
+	const uint64_t unchanged_bytes = piece_bytes_unchanged_since_asked(p);
 
 	if (end_repair_without_w(p, r->answering_mirrors))
 		return;
-	for (unsigned i = 0; i * (uint64_t)PS_GRANULE < settled; i++) {
+	for (unsigned i = 0; i * (uint64_t)PS_GRANULE < unchanged_bytes; i++) {
 		judge_granule(p, segment, i);
 		if (r->state != PS_REPAIR_COMPARING)
 			return;
 	}
-	move_to_next_piece(r, settled);
+	move_to_next_piece(r, unchanged_bytes);
 }
 
 static void step_comparing_mirrors(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 
-	if (end_if_segments_changed(p) || (r->piece_bytes && r->asked_mirrors))
+	if (end_if_segments_changed(p) || (r->piece_bytes && r->unanswered_mirrors))
 		return;
 	if (r->piece_bytes)
 		judge_piece(p);
@@ -318,7 +320,7 @@ static void step_comparing_mirrors(struct perseas *p)
 
 /* Breaks the link of mirror `m`, if it has one. Ends the repair instead if W others do not hold the
  * store then, so that the image may not be overwritten (I8). */
-static void break_link_of_wrong_mirror(struct perseas *p, struct ps_mirror *m)
+static void break_link_of_mirror_to_repair(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	bool enough;
@@ -338,43 +340,43 @@ static void break_link_of_wrong_mirror(struct perseas *p, struct ps_mirror *m)
 		return;
 	}
 	r->target = m;
-	r->leave_at = ps_now(p) + PATIENCE;
+	r->ends_unless_copied_at = ps_now(p) + PATIENCE;
 	ps_text_format(ps_orders_find_or_make_result(p, r->order_id)->text,
 	               sizeof(((struct ps_order_result *)0)->text), "repairs %s", m->address.text);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
 /* Returns a mirror that is still wrong, or NULL. */
-static struct ps_mirror *next_wrong_mirror(struct perseas *p)
+static struct ps_mirror *next_mirror_to_repair(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].state != PERSEAS_MIRROR_REMOVED &&
-		    ps_due_has_repairs(&p->mirrors[i]))
+		    ps_unsent_has_wrong_granules(&p->mirrors[i]))
 			return &p->mirrors[i];
 	return NULL;
 }
 
-static void step_sending_repairs(struct perseas *p)
+static void step_repairing_differing_mirrors(struct perseas *p)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	struct ps_mirror *m = r->target;
 
 	if (m && m->state == PERSEAS_MIRROR_LIVE) {
-		r->repaired_mirror_count += !ps_due_has_repairs(m);
+		r->repaired_mirror_count += !ps_unsent_has_wrong_granules(m);
 		r->target = m = NULL;
 	}
 	if (m && p->upkeep.resync.target)
-		r->leave_at = ps_now(p) + PATIENCE;
+		r->ends_unless_copied_at = ps_now(p) + PATIENCE;
 	if (m) {
-		if (ps_now(p) >= r->leave_at)
+		if (ps_now(p) >= r->ends_unless_copied_at)
 			end_repair(p, PERSEAS_EUNREACHABLE,
 			           "%s went away; it is repaired when it comes back",
 			           m->address.text);
 		return;
 	}
-	m = next_wrong_mirror(p);
+	m = next_mirror_to_repair(p);
 	if (m)
-		break_link_of_wrong_mirror(p, m);
+		break_link_of_mirror_to_repair(p, m);
 	else
 		end_repair_successfully(p);
 }
@@ -414,7 +416,7 @@ void ps_repair_step(struct perseas *p)
 	if (p->upkeep.repair.state == PS_REPAIR_COMPARING)
 		step_comparing_mirrors(p);
 	if (p->upkeep.repair.state == PS_REPAIR_SENDING)
-		step_sending_repairs(p);
+		step_repairing_differing_mirrors(p);
 }
 
 uint64_t ps_repair_due_at(const struct perseas *p, uint64_t now)

@@ -11,7 +11,7 @@
 #include "newest_record.h"
 #include "../core/broken_copy.h"
 #include "../core/change_map.h"
-#include "../core/due_granules.h"
+#include "../core/unsent_granules.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/pace.h"
@@ -41,8 +41,8 @@ static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot
 
 void ps_resync_forget_reply(struct ps_resync *r)
 {
-	perseas__reply__free_unpacked(r->reply, NULL);
-	r->reply = NULL;
+	perseas__reply__free_unpacked(r->saved_answer, NULL);
+	r->saved_answer = NULL;
 }
 
 void ps_resync_end_copy(struct perseas *p)
@@ -86,8 +86,8 @@ bool ps_resync_is_confirmed(struct perseas *p)
 	const struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t granted = r->question.granting_mirrors & ps_resync_other_mirrors(p);
 
-	return ps_resync_is_settled_member(p) ? ps_quorum_can_remake(p, granted, r->target)
-	                                      : ps_quorum_can_remake_joint(p, granted);
+	return ps_resync_is_settled_member(p) ? ps_quorum_can_remake_mirror(p, granted, r->target)
+	                                      : ps_quorum_can_remake_joining_mirror(p, granted);
 }
 
 bool ps_resync_is_settled_member(const struct perseas *p)
@@ -101,8 +101,8 @@ bool ps_resync_is_settled_member(const struct perseas *p)
  * image did if its slot has this epoch. A half-made copy has such a slot from its first chunk on,
  * even if no other mirror confirmed it, so it counts only if this owner knows that the same image
  * was whole before in this epoch. */
-static bool was_adopted(const struct perseas *p, const struct ps_mirror *m,
-                        const Perseas__ClaimReply *claim)
+static bool did_image_count_in_epoch(const struct perseas *p, const struct ps_mirror *m,
+                                     const Perseas__ClaimReply *claim)
 {
 	if (!claim)
 		return false;
@@ -111,12 +111,13 @@ static bool was_adopted(const struct perseas *p, const struct ps_mirror *m,
 	return ps_mirror_was_live(p, m, claim->header);
 }
 
-bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
+bool ps_resync_granted_image_would_count(struct perseas *p, const struct ps_mirror *m)
 {
 	bool would;
 
 	pthread_mutex_lock(&p->lock);
-	would = was_adopted(p, m, m->session.claim_reply->claim) || ps_copy_would_count(p, m);
+	would = did_image_count_in_epoch(p, m, m->session.claim_reply->claim) ||
+	        ps_image_would_count_after_copy(p, m);
 	pthread_mutex_unlock(&p->lock);
 	return would;
 }
@@ -125,16 +126,16 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 static const char *describe_copy(const struct ps_resync *r, char *text, size_t size)
 {
 	static const char *const what[] = {
-		[PS_DUE_ALL] = "copied whole",
-		[PS_DUE_CHANGED] = "sent what changed",
-		[PS_DUE_REST] = "sent what is left of a copy that broke",
-		[PS_DUE_DIFFERENT] = "sent what differs by digests",
-		[PS_DUE_REPAIR] = "repaired",
+		[PS_UNSENT_ALL] = "copied whole",
+		[PS_UNSENT_CHANGED] = "sent what changed",
+		[PS_UNSENT_REST] = "sent what is left of a copy that broke",
+		[PS_UNSENT_DIFFERENT] = "sent what differs by digests",
+		[PS_UNSENT_REPAIR] = "repaired",
 	};
 
 	const char *whole = r->whole_reason ? r->whole_reason->text : NULL;
 
-	ps_text_format(text, size, "being %s: %s%s%s", what[r->due_base], r->copy_reason,
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->unsent_base], r->copy_reason,
 	               whole ? ", and " : "", whole ? whole : "");
 	return text;
 }
@@ -151,10 +152,10 @@ void ps_resync_begin_copying(struct perseas *p)
 	assert(claim || r->gets_new_image_id);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
-	r->begun_seq = p->commit.seq;
+	r->last_seq_at_begin = p->commit.seq;
 	if (!r->gets_new_image_id && slot)
 		ps_mirror_forget_unarrived_slots(p, m, slot->epoch);
-	r->image_already_counted = !r->gets_new_image_id && was_adopted(p, m, claim);
+	r->image_already_counted = !r->gets_new_image_id && did_image_count_in_epoch(p, m, claim);
 	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable_seq(p);
 	ps_mirror_note_position(m, r->is_in_place && slot ? slot->index : 0, p->commit.seq);
@@ -169,19 +170,19 @@ void ps_resync_begin_copying(struct perseas *p)
 
 /* Moves r->segment_id and r->offset on to the next part that the mirror must be sent. Returns its
  * segment, or NULL if no part is left. */
-static struct ps_segment *next_segment(struct perseas *p)
+static struct ps_segment *next_segment_to_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	for (; r->segment_id < PS_SEGMENTS_MAX; r->segment_id++, r->offset = 0) {
-		struct ps_segment *s = ps_segment_by_id(p, r->segment_id);
+	for (; r->next_segment_id < PS_SEGMENTS_MAX; r->next_segment_id++, r->next_offset = 0) {
+		struct ps_segment *s = ps_segment_by_id(p, r->next_segment_id);
 
-		if (!s || !s->born || s->born > r->begun_seq)
+		if (!s || !s->born || s->born > r->last_seq_at_begin)
 			continue;
 		/* Elsewhere a granule was sent in part. */
-		if (r->offset % PS_CHANGE_GRANULE == 0)
-			r->offset = ps_due_next_part(r->target, s, r->offset);
-		if (r->offset < s->size)
+		if (r->next_offset % PS_CHANGE_GRANULE == 0)
+			r->next_offset = ps_unsent_next_part(r->target, s, r->next_offset);
+		if (r->next_offset < s->size)
 			return s;
 	}
 	return NULL;
@@ -206,34 +207,34 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	struct ps_mirror *m = r->target;
 	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 	struct ps_write writes[2];
-	const unsigned first = r->has_posted || p->commit.seq != r->begun_seq
+	const unsigned first = r->has_posted_first_chunk || p->commit.seq != r->last_seq_at_begin
 	                               ? 0
 	                               : ps_copy_make_terminator_write(p, writes);
 	struct ps_chain chain = { writes, first + (length != 0), first, { NULL, 0, 0, 0 } };
 
 	ps_assert_locked(p);
-	writes[first] = (struct ps_write){ bounce, r->offset, 0, (uint32_t)length };
+	writes[first] = (struct ps_write){ bounce, r->next_offset, 0, (uint32_t)length };
 	if (segment) {
 		writes[first].region = PS_REGION_SEGMENT + segment->id;
 		if (segment->base) {
-			ps_tx_copy_committed(p, segment, r->offset, bounce, length);
+			ps_tx_copy_committed(p, segment, r->next_offset, bounce, length);
 		} else {
-			memcpy(bounce, r->reply->read->bytes.data, length);
+			memcpy(bounce, r->saved_answer->read->bytes.data, length);
 		}
 	}
 	/* The first chunk brings a slot, unless a transaction did. The image stays `joining` until
 	 * the copy ends, so no open takes it for whole. */
-	if (!r->has_posted && p->commit.seq == r->begun_seq)
+	if (!r->has_posted_first_chunk && p->commit.seq == r->last_seq_at_begin)
 		chain.slot = ps_resync_make_slot_write(p, bounce + SLOT_AT);
 	if (ps_mirror_post_bulk(p, m, &chain))
 		return;
-	r->has_posted = true;
-	r->sent_segment = r->segment_id;
-	r->sent_from = r->offset;
-	r->offset += length;
-	r->sent_end = length ? r->offset : 0;
+	r->has_posted_first_chunk = true;
+	r->sent_segment = r->next_segment_id;
+	r->sent_from = r->next_offset;
+	r->next_offset += length;
+	r->sent_end = length ? r->next_offset : 0;
 	ps_resync_progress_add(p, length);
-	r->needed_seq = p->commit.seq;
+	r->newest_seq_in_last_chunk = p->commit.seq;
 	r->next_chunk_at = ps_now(p) + COMMIT_TURN_NS;
 	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > COMMIT_TURN_NS)
 		r->next_chunk_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
@@ -243,8 +244,9 @@ static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *s
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return segment ? ps_due_part_end(r->target, segment, r->offset, r->max_chunk_bytes) -
-	                         r->offset
+	return segment ? ps_unsent_part_end(r->target, segment, r->next_offset,
+	                                    r->max_chunk_bytes) -
+	                         r->next_offset
 	               : 0;
 }
 
@@ -285,17 +287,18 @@ bool ps_resync_read_from_other_mirror(struct perseas *p, uint32_t region, uint64
 	uint32_t from;
 
 	pthread_mutex_lock(&p->lock);
-	from = ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) & ~r->asked_mirrors;
+	from = ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) &
+	       ~r->mirrors_asked_to_read;
 	pthread_mutex_unlock(&p->lock);
 	read.store = p->store;
 	read.region = r->read_region = region;
 	read.offset = offset;
-	read.length = r->read_length = length;
+	read.length = r->requested_bytes = length;
 	ps_resync_forget_reply(r);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(from >> i & 1))
 			continue;
-		r->asked_mirrors |= (uint32_t)1 << i;
+		r->mirrors_asked_to_read |= (uint32_t)1 << i;
 		ps_question_ask(p, &r->question, (uint32_t)1 << i, &request);
 		if (!r->question.unanswered_mirrors)
 			continue;
@@ -312,7 +315,7 @@ static void ask_for_chunk(struct perseas *p, const struct ps_segment *segment)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	r->last_unmap_seq = segment->last_unmap_seq;
-	if (!ps_resync_read_from_other_mirror(p, PS_REGION_SEGMENT + segment->id, r->offset,
+	if (!ps_resync_read_from_other_mirror(p, PS_REGION_SEGMENT + segment->id, r->next_offset,
 	                                      chunk_length(p, segment), segment->last_unmap_seq))
 		ps_resync_break_link(p,
 		                     "no other mirror could be read for what is not mapped here");
@@ -324,7 +327,7 @@ static void ask_next_mirror(struct perseas *p)
 	if (ps_newest_record_is_next(&p->upkeep.resync))
 		ps_newest_record_ask(p);
 	else
-		ask_for_chunk(p, next_segment(p));
+		ask_for_chunk(p, next_segment_to_copy(p));
 }
 
 /* Checks the bytes that were read, and asks their mirror whether this owner's claim still stands.
@@ -336,13 +339,14 @@ static bool step_reading(struct perseas *p)
 	ps_pending_take_all_answers(p, ps_now(p));
 	if (!ps_question_is_over(p, &r->question))
 		return false;
-	if (!r->question.granting_mirrors || r->question.reply->read->bytes.len != r->read_length) {
+	if (!r->question.granting_mirrors ||
+	    r->question.last_granting_answer->read->bytes.len != r->requested_bytes) {
 		ask_next_mirror(p);
 		return true;
 	}
-	r->reply = r->question.reply;
-	r->question.reply = NULL;
-	ps_question_ask_confirm(p, &r->question, r->question.granting_mirrors);
+	r->saved_answer = r->question.last_granting_answer;
+	r->question.last_granting_answer = NULL;
+	ps_question_ask_claim_confirmations(p, &r->question, r->question.granting_mirrors);
 	ps_resync_move(p, PS_RESYNC_VOUCHING);
 	return true;
 }
@@ -356,14 +360,14 @@ static bool stayed_unmapped_since_read(const struct perseas *p, const struct ps_
 }
 
 /* Sends the bytes that were read from another mirror while this owner's claim stood. */
-static void copy_read_chunk(struct perseas *p)
+static void send_chunk_read_from_other_mirror(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	const struct ps_segment *segment = next_segment(p);
+	const struct ps_segment *segment = next_segment_to_copy(p);
 
 	if (stayed_unmapped_since_read(p, segment))
 		copy_chunk(p, segment);
-	r->asked_mirrors = 0;
+	r->mirrors_asked_to_read = 0;
 	ps_question_forget(&r->question);
 	ps_resync_forget_reply(r);
 	ps_resync_move(p, PS_RESYNC_COPYING);
@@ -382,7 +386,7 @@ static bool step_vouching(struct perseas *p)
 	else if (ps_newest_record_is_next(r))
 		ps_newest_record_send(p);
 	else
-		copy_read_chunk(p);
+		send_chunk_read_from_other_mirror(p);
 	return true;
 }
 
@@ -390,15 +394,15 @@ static bool step_vouching(struct perseas *p)
 
 enum chunk_progress { CHUNK_BROKEN, CHUNK_WAITS, CHUNK_READY };
 
-/* Takes the last chunk, which the mirror has, out of what is due. Caller holds p->lock. */
+/* Takes the last chunk, which the mirror has, out of the unsent granules. Caller holds p->lock. */
 static void complete_chunk(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
 	ps_assert_locked(p);
 	if (r->sent_end)
-		ps_due_remove_part(r->target, ps_segment_by_id(p, r->sent_segment), r->sent_from,
-		                   r->sent_end, r->target->acked_seq);
+		ps_unsent_remove_sent_part(r->target, ps_segment_by_id(p, r->sent_segment),
+		                           r->sent_from, r->sent_end, r->target->acked_seq);
 	r->sent_end = 0;
 }
 
@@ -414,7 +418,8 @@ static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 		ps_mirrors_poll(p);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		now = m->completions_until_chunk ||
-		                      (last && m->acked_seq < p->upkeep.resync.needed_seq)
+		                      (last &&
+		                       m->acked_seq < p->upkeep.resync.newest_seq_in_last_chunk)
 		              ? CHUNK_WAITS
 		              : CHUNK_READY;
 	if (now != CHUNK_BROKEN && !m->completions_until_chunk)
@@ -426,14 +431,14 @@ static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 }
 
 /* Finds some more of what must be sent. Commits wait for microseconds meanwhile. */
-static void find_more_due_granules(struct perseas *p)
+static void find_some_more_unsent_granules(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&p->lock);
 	if (r->target->state == PERSEAS_MIRROR_RESYNCING)
-		r->is_comparison_done = !ps_due_add_changed(p, r->target, &bytes);
+		r->is_comparison_done = !ps_unsent_add_changed(p, r->target, &bytes);
 	r->total_bytes += bytes;
 	pthread_mutex_unlock(&p->lock);
 	if (!r->is_comparison_done)
@@ -449,18 +454,19 @@ static bool step_copying(struct perseas *p)
 	if (!r->is_comparison_done) {
 		if (ps_now(p) < r->next_chunk_at)
 			return false;
-		find_more_due_granules(p);
+		find_some_more_unsent_granules(p);
 		return r->is_comparison_done;
 	}
-	segment = next_segment(p);
-	last = !segment && r->has_posted;
+	segment = next_segment_to_copy(p);
+	last = !segment && r->has_posted_first_chunk;
 	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_chunk_at)
 		return false;
 	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
 		return true;
 	/* Memory that must be fetched first cannot be touched under the lock. */
 	r->is_fetching_chunk = segment && segment->base &&
-	                       !ps_demand_request(p, segment, r->offset, chunk_length(p, segment));
+	                       !ps_demand_request(p, segment, r->next_offset,
+	                                          chunk_length(p, segment));
 	if (!last) {
 		if (segment && !segment->base)
 			ask_for_chunk(p, segment);
@@ -470,7 +476,7 @@ static bool step_copying(struct perseas *p)
 			copy_chunk(p, segment);
 		return true;
 	}
-	return ps_resync_ask_to_count(p);
+	return ps_resync_have_image_counted(p);
 }
 
 /* Returns true if the copy may be able to move on at once. */
@@ -526,7 +532,7 @@ bool ps_resync_awaits_mirror(const struct perseas *p)
 	const struct ps_resync *r = &p->upkeep.resync;
 
 	return r->state == PS_RESYNC_MAKING_ROOM || r->state == PS_RESYNC_ADDING ||
-	       (r->state == PS_RESYNC_COMPARING && r->read_length);
+	       (r->state == PS_RESYNC_COMPARING && r->requested_bytes);
 }
 
 bool ps_resync_is_attaching(const struct perseas *p, const struct ps_mirror *m)
@@ -544,7 +550,7 @@ uint64_t ps_resync_due_at(const struct perseas *p)
 		return PS_NEVER;
 	case PS_RESYNC_COMPARING:
 		/* Memory that arrives wakes the keeper. */
-		if (!r->read_length)
+		if (!r->requested_bytes)
 			return r->is_fetching_chunk ? PS_NEVER : r->next_chunk_at;
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_MAKING_ROOM:

@@ -5,7 +5,7 @@
  *
  * The image stands still meanwhile: the mirror granted this owner's claim, and nothing is posted to
  * it. The store does not stand still. What transactions change from before the key was drawn on is
- * due in any case (due_granules.h), so the digests compare what was fixed before.
+ * due in any case (unsent_granules.h), so the digests compare what was fixed before.
  *
  * Memory here is copied with all that is not committed taken back, and the copy is hashed. What is
  * missing is fetched first. What is not mapped here is not compared, and stays due.
@@ -13,7 +13,7 @@
 #include "resync_internal.h"
 
 #include "../core/demand.h"
-#include "../core/due_granules.h"
+#include "../core/unsent_granules.h"
 #include "../core/mirror.h"
 #include "../core/tx.h"
 #include "pending_answers.h"
@@ -75,7 +75,7 @@ const struct ps_segment *ps_next_mapped_segment(struct perseas *p, uint32_t *id,
 
 static uint64_t digest_piece_length(const struct perseas *p, const struct ps_segment *segment)
 {
-	const uint64_t rest = segment->size - p->upkeep.resync.offset;
+	const uint64_t rest = segment->size - p->upkeep.resync.next_offset;
 
 	return rest < PIECE ? rest : PIECE;
 }
@@ -115,18 +115,19 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	const uint64_t length = digest_piece_length(p, segment), rate = p->options.resync_rate;
 	int rc;
 
-	r->is_fetching_chunk = !ps_demand_request(p, segment, r->offset, length);
+	r->is_fetching_chunk = !ps_demand_request(p, segment, r->next_offset, length);
 	if (r->is_fetching_chunk || ps_now(p) < r->next_chunk_at)
 		return 0;
 	ask.store = p->store;
 	ask.region = PS_REGION_SEGMENT + segment->id;
-	ask.offset = r->offset;
-	ask.length = r->read_length = length;
+	ask.offset = r->next_offset;
+	ask.length = r->requested_bytes = length;
 	ask.key = (ProtobufCBinaryData){ sizeof(r->digest_key), r->digest_key };
 	r->answer_by = ps_answer_deadline(p);
 	r->next_chunk_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
 	rc = p->env->ops->send(r->target->control, &request, error);
-	if (!rc && !ps_digest_committed(p, segment, r->offset, length, r->digest_key, r->digests))
+	if (!rc &&
+	    !ps_digest_committed(p, segment, r->next_offset, length, r->digest_key, r->digests))
 		rc = ps_error_set(error, PERSEAS_ENOMEM, "no memory to compare it");
 	return rc;
 }
@@ -139,28 +140,29 @@ static int compare_digests(struct perseas *p, const struct ps_segment *segment,
 	const uint8_t *digest = r->digests;
 	const uint8_t *other = theirs->data;
 
-	if (theirs->len != (r->read_length + PS_GRANULE - 1) / PS_GRANULE * PS_DIGEST)
+	if (theirs->len != (r->requested_bytes + PS_GRANULE - 1) / PS_GRANULE * PS_DIGEST)
 		return ps_error_set(error, PERSEAS_EPROTOCOL,
 		                    "it gave digests of something else than it was asked for");
-	for (uint64_t at = 0; at < r->read_length; at += PS_GRANULE) {
-		const uint64_t from = r->offset + at;
+	for (uint64_t at = 0; at < r->requested_bytes; at += PS_GRANULE) {
+		const uint64_t from = r->next_offset + at;
 
 		if (memcmp(digest, other, PS_DIGEST) == 0)
-			ps_due_remove_part(r->target, segment, from,
-			                   from + granule_length(r->read_length, at), 0);
+			ps_unsent_remove_sent_part(r->target, segment, from,
+			                           from + granule_length(r->requested_bytes, at),
+			                           0);
 		digest += PS_DIGEST;
 		other += PS_DIGEST;
 	}
-	r->offset += r->read_length;
-	r->read_length = 0;
+	r->next_offset += r->requested_bytes;
+	r->requested_bytes = 0;
 	return 0;
 }
 
 /* Ends the comparison. Returns 1. */
 static int end_comparing(struct ps_resync *r)
 {
-	r->segment_id = 0;
-	r->offset = r->read_length = 0;
+	r->next_segment_id = 0;
+	r->next_offset = r->requested_bytes = 0;
 	r->next_chunk_at = 0;
 	return 1;
 }
@@ -172,10 +174,11 @@ static int mark_all_bytes_due(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = r->target->session.claim_reply->claim;
 
-	r->due_base = PS_DUE_ALL;
+	r->unsent_base = PS_UNSENT_ALL;
 	r->whole_reason = &refused;
-	if (ps_due_make_set(p, r->target, PS_DUE_ALL, claim,
-	                    r->gets_new_image_id ? r->new_image_id : claim->header->image_id.data))
+	if (ps_unsent_make_set(p, r->target, PS_UNSENT_ALL, claim,
+	                       r->gets_new_image_id ? r->new_image_id
+	                                            : claim->header->image_id.data))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return end_comparing(r);
@@ -189,8 +192,8 @@ int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 	int rc;
 
 	ps_assert_admin(p);
-	if (!r->read_length) {
-		segment = ps_next_mapped_segment(p, &r->segment_id, &r->offset);
+	if (!r->requested_bytes) {
+		segment = ps_next_mapped_segment(p, &r->next_segment_id, &r->next_offset);
 		return segment ? ask_for_digests(p, segment, error) : end_comparing(r);
 	}
 	rc = ps_resync_take_answer(p, &reply, NULL, error);
@@ -199,7 +202,7 @@ int ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 	if (rc < 0)
 		return mark_all_bytes_due(p, error);
 	/* The segment may have been unmapped since its digests were computed, and is the same. */
-	segment = ps_segment_by_id(p, r->segment_id);
+	segment = ps_segment_by_id(p, r->next_segment_id);
 	rc = compare_digests(p, segment, &reply->digest->digests, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc;

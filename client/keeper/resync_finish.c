@@ -2,7 +2,7 @@
  * resync_finish.c - the end of a copy: others confirm this owner's claim once more if they must,
  * and the mirror makes the image count. resync.c steps this once the mirror has all chunks.
  */
-#include "../core/due_granules.h"
+#include "../core/unsent_granules.h"
 #include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -27,7 +27,7 @@ static bool needs_confirmation(const struct perseas *p)
 
 /* Asks the mirror to count the image: all chunks are there, so it is a prefix of the history up to
  * its slot. Returns false if the request must wait. */
-static bool ask_finish(struct perseas *p)
+static bool ask_mirror_to_count_image(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	Perseas__FinishRequest finish;
@@ -48,17 +48,17 @@ static bool ask_finish(struct perseas *p)
 	return false;
 }
 
-bool ps_resync_ask_to_count(struct perseas *p)
+bool ps_resync_have_image_counted(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!needs_confirmation(p))
-		return ask_finish(p);
+		return ask_mirror_to_count_image(p);
 	if (ps_pending_is_any_full(p, ps_resync_other_mirrors(p))) {
 		r->next_chunk_at = ps_now(p) + RETRY_LATER;
 		return false;
 	}
-	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
+	ps_question_ask_claim_confirmations(p, &r->question, ps_resync_other_mirrors(p));
 	ps_resync_move(p, PS_RESYNC_CONFIRMING);
 	return true;
 }
@@ -70,7 +70,7 @@ bool ps_resync_step_confirming(struct perseas *p)
 	ps_pending_take_all_answers(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
 		r->others_confirmed_claim = true;
-		return ask_finish(p);
+		return ask_mirror_to_count_image(p);
 	}
 	if (!ps_question_is_over(p, &r->question))
 		return false;
@@ -87,7 +87,7 @@ bool ps_resync_step_finishing(struct perseas *p)
 	if (r->question.unanswered_mirrors)
 		return false;
 	if (!r->question.granting_mirrors) {
-		ps_resync_break_link(p, r->question.error.text);
+		ps_resync_break_link(p, r->question.last_refusal.text);
 		return true;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -97,7 +97,7 @@ bool ps_resync_step_finishing(struct perseas *p)
 		ps_end_doubt_if_durable(p);
 	}
 	pthread_mutex_unlock(&p->lock);
-	ps_due_free(m);
+	ps_unsent_free(m);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	ps_resync_end_copy(p);
 	return true;

@@ -15,7 +15,7 @@ void ps_resync_break_link(struct perseas *p, const char *why);
 
 /* Has the image count, after others have confirmed this owner's claim if they must (I9). The mirror
  * has every chunk, and every transaction that one may contain. Returns false if it must wait. */
-bool ps_resync_ask_to_count(struct perseas *p);
+bool ps_resync_have_image_counted(struct perseas *p);
 
 /* Take the answers in CONFIRMING and FINISHING. Return true if the copy may be able to move on at
  * once. */
@@ -27,7 +27,7 @@ void ps_resync_move(struct perseas *p, enum ps_resync_state to);
 
 /* Returns true if the image that the mirror granted would count after a copy, given the mirrors
  * that are live now. Takes p->lock. */
-bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m);
+bool ps_resync_granted_image_would_count(struct perseas *p, const struct ps_mirror *m);
 
 /* Begins the copying: the prepared mirror takes transactions and chunks from now on. */
 void ps_resync_begin_copying(struct perseas *p);
@@ -42,11 +42,12 @@ int ps_resync_take_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
 const struct ps_whole_reason *ps_resync_reason_not_to_compare(const struct perseas *p,
                                                               const struct ps_mirror *m);
 
-/* Begins to compare the image. The mirror's set of due granules was begun with PS_DUE_DIFFERENT. */
+/* Begins to compare the image. The mirror's set of unsent granules was begun with
+ * PS_UNSENT_DIFFERENT. */
 void ps_resync_begin_comparing(struct perseas *p);
 
 /* Compares some of the image. Returns 1 if all is compared, or if the mirror refused to; then
- * everything is due. Returns 0 if there is more to compare, or an error code. */
+ * every granule is unsent. Returns 0 if there is more to compare, or an error code. */
 int ps_resync_step_comparing(struct perseas *p, struct ps_error *error);
 
 /* Moves *id and *offset on to the next place of a published segment that is mapped here. Returns

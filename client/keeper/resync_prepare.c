@@ -5,7 +5,7 @@
  * answers, and transactions, segments and rosters change meanwhile. So no decision that was made
  * before an answer may be relied on after it.
  */
-#include "../core/due_granules.h"
+#include "../core/unsent_granules.h"
 #include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -21,27 +21,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static const Perseas__ClaimReply *claim_of(const struct ps_mirror *m)
+static const Perseas__ClaimReply *claim_reply_of_mirror(const struct ps_mirror *m)
 {
 	return m->session.claim_reply ? m->session.claim_reply->claim : NULL;
 }
 
 /* --- the mirror's image --- */
 
-/* Returns true if the image has the regions and segments that the store has now. A copy in place
- * keeps the image's table of segments, so the contents would get the names of other segments. */
-static bool has_regions_of_store(const struct perseas *p, const Perseas__Header *header)
-{
-	return header->log_size == p->log_size && ps_segments_match_header(p, header);
-}
-
 /* Returns NULL if the image may be copied in place, otherwise why not. It may if no
  * acknowledged transaction depends on it (I8), because W other mirrors hold all that it holds of
  * this epoch. They also hold all of earlier epochs. This stays true after the answer: the other
  * mirrors keep what they hold, and the image gets nothing new. Losing one of them later is no worse
  * than losing it during the copy. */
-static const struct ps_whole_reason *reason_beside(struct perseas *p, const struct ps_mirror *m,
-                                                   const Perseas__ClaimReply *claim)
+static const struct ps_whole_reason *reason_to_copy_beside(struct perseas *p,
+                                                           const struct ps_mirror *m,
+                                                           const Perseas__ClaimReply *claim)
 {
 	static const struct ps_whole_reason segments = {
 		"segments",
@@ -55,7 +49,7 @@ static const struct ps_whole_reason *reason_beside(struct perseas *p, const stru
 	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
 	bool enough;
 
-	if (!has_regions_of_store(p, claim->header))
+	if (!ps_rejoin_has_regions_of_store(p, claim->header))
 		return &segments;
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return NULL;
@@ -82,11 +76,11 @@ static bool may_compare_former_image(struct perseas *p, const struct ps_mirror *
 {
 	return claim && m->is_joining && !is_in_any_roster(p) &&
 	       ps_image_is_of_store(claim->header, p->store_id, p->roster) &&
-	       !reason_beside(p, m, claim) && !ps_resync_reason_not_to_compare(p, m);
+	       !reason_to_copy_beside(p, m, claim) && !ps_resync_reason_not_to_compare(p, m);
 }
 
 /* Returns why an image that does not count is made anew. */
-static const struct ps_whole_reason *reason_anew(const struct ps_mirror *m)
+static const struct ps_whole_reason *reason_to_make_anew(const struct ps_mirror *m)
 {
 	static const struct ps_whole_reason joins = { "joins", NULL }, lost = { "lost", NULL };
 
@@ -97,23 +91,24 @@ static const struct ps_whole_reason *reason_anew(const struct ps_mirror *m)
 static int plan_copy(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	const Perseas__ClaimReply *claim = claim_of(r->target);
+	const Perseas__ClaimReply *claim = claim_reply_of_mirror(r->target);
 
 	if (!r->gets_new_image_id)
-		r->whole_reason = reason_beside(p, r->target, claim);
+		r->whole_reason = reason_to_copy_beside(p, r->target, claim);
 	else if (!may_compare_former_image(p, r->target, claim))
-		r->whole_reason = reason_anew(r->target);
+		r->whole_reason = reason_to_make_anew(r->target);
 	r->is_in_place = !r->whole_reason;
-	r->due_base = r->is_in_place && !r->gets_new_image_id
-	                      ? ps_due_choose_base(p, r->target, claim)
-	                      : PS_DUE_ALL;
-	if (r->is_in_place && r->due_base == PS_DUE_ALL) {
+	r->unsent_base = r->is_in_place && !r->gets_new_image_id
+	                         ? ps_unsent_choose_base(p, r->target, claim)
+	                         : PS_UNSENT_ALL;
+	if (r->is_in_place && r->unsent_base == PS_UNSENT_ALL) {
 		r->whole_reason = ps_resync_reason_not_to_compare(p, r->target);
-		r->due_base = r->whole_reason ? PS_DUE_ALL : PS_DUE_DIFFERENT;
+		r->unsent_base = r->whole_reason ? PS_UNSENT_ALL : PS_UNSENT_DIFFERENT;
 	}
-	if (ps_due_make_set(p, r->target, r->due_base, claim,
-	                    r->is_in_place && !r->gets_new_image_id ? claim->header->image_id.data
-	                                                            : r->new_image_id))
+	if (ps_unsent_make_set(p, r->target, r->unsent_base, claim,
+	                       r->is_in_place && !r->gets_new_image_id
+	                               ? claim->header->image_id.data
+	                               : r->new_image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return 0;
@@ -137,7 +132,7 @@ static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 
 /* Plans the copy, and begins to compare the image, or asks for room. Returns 1, or an error
  * code. */
-static int begin_making(struct perseas *p, struct ps_error *error)
+static int compare_or_ask_for_copy_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	int rc = plan_copy(p, error);
@@ -145,7 +140,7 @@ static int begin_making(struct perseas *p, struct ps_error *error)
 	if (rc)
 		return rc;
 	r->publish_generation = p->upkeep.publish_generation;
-	if (r->due_base != PS_DUE_DIFFERENT)
+	if (r->unsent_base != PS_UNSENT_DIFFERENT)
 		return ask_for_copy_room(p, error);
 	ps_resync_begin_comparing(p);
 	return 1;
@@ -153,7 +148,7 @@ static int begin_making(struct perseas *p, struct ps_error *error)
 
 /* Returns PERSEAS_EBUSY if a segment was published or destroyed since the mirror was told of the
  * segments: the table of its image would be wrong. Otherwise returns 0. */
-static int check_publish_generation(const struct perseas *p, struct ps_error *error)
+static int check_segments_unchanged(const struct perseas *p, struct ps_error *error)
 {
 	return p->upkeep.publish_generation == p->upkeep.resync.publish_generation
 	               ? 0
@@ -167,7 +162,7 @@ static int check_publish_generation(const struct perseas *p, struct ps_error *er
  * returns an error code. */
 static int begin_copy(struct perseas *p, struct ps_error *error)
 {
-	int rc = check_publish_generation(p, error);
+	int rc = check_segments_unchanged(p, error);
 
 	if (!rc && p->upkeep.resync.unpublished_generation != p->upkeep.unpublished_generation)
 		rc = ps_error_set(
@@ -180,10 +175,10 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 
 /* Asks the mirror to add the unpublished segments, or begins copying if there are none. Returns 1,
  * or an error code. */
-static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
+static int ask_to_add_unpublished_segments(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = check_publish_generation(p, error);
+	int rc = check_segments_unchanged(p, error);
 
 	if (rc)
 		return rc;
@@ -201,15 +196,15 @@ static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 
 /* Asks the other mirrors whether this mirror may be made anew, if a roster lists it. Returns 1, or
  * an error code. */
-static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
+static int ask_others_whether_remake_is_safe(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!is_in_any_roster(p)) {
 		ps_roster_set_image_id(p, r->target, r->new_image_id);
-		return begin_making(p, error);
+		return compare_or_ask_for_copy_room(p, error);
 	}
-	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
+	ps_question_ask_claim_confirmations(p, &r->question, ps_resync_other_mirrors(p));
 	ps_resync_move(p, PS_RESYNC_ASKING);
 	return 1;
 }
@@ -230,7 +225,7 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 	bool lost;
 
 	pthread_mutex_lock(&p->lock);
-	lost = ps_count_lost_mirrors(p);
+	lost = ps_count_lost_if_none_can_be_remade(p);
 	if (lost)
 		ps_lost_mirrors_advice(p, text, sizeof(text));
 	pthread_mutex_unlock(&p->lock);
@@ -242,7 +237,7 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 
 /* Takes the other mirrors' answers, whether this owner's claim stands. The mirror lost its promises
  * with its memory, so the others must confirm the claim (I9). */
-static int step_asking_confirmations(struct perseas *p, struct ps_error *error)
+static int step_asking_claim_confirmations(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	uint32_t granted;
@@ -254,10 +249,10 @@ static int step_asking_confirmations(struct perseas *p, struct ps_error *error)
 		 * counts. */
 		ps_question_forget(&r->question);
 		ps_roster_set_image_id(p, r->target, r->new_image_id);
-		return begin_making(p, error);
+		return compare_or_ask_for_copy_room(p, error);
 	}
 	granted = r->question.granting_mirrors;
-	r->ask_last_mirrors = granted & ps_roster_unrecorded_mirrors(p);
+	r->ask_last_mirrors = granted & ps_roster_mirrors_to_tell_last(p);
 	ps_roster_set_image_id(p, r->target, r->new_image_id);
 	ask_to_record_rosters(p, granted & ~r->ask_last_mirrors);
 	ps_resync_move(p, PS_RESYNC_RECORDING);
@@ -276,7 +271,7 @@ static uint32_t find_recorders(struct perseas *p)
 
 /* Asks the mirrors that were loaded from spills and may not know their own ids, if they and the
  * recorders are W. These mirrors must be told last. Returns false if they are not asked. */
-static bool ask_loaded_mirrors(struct perseas *p)
+static bool ask_loaded_mirrors_to_record(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t last = r->ask_last_mirrors;
@@ -294,7 +289,7 @@ static int step_recording_image_id(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!ps_quorum_is_w(p, find_recorders(p))) {
-		if (ask_loaded_mirrors(p))
+		if (ask_loaded_mirrors_to_record(p))
 			return 1;
 		return ps_question_is_over(p, &r->question)
 		               ? ps_error_set(error, PERSEAS_EQUORUM,
@@ -303,7 +298,7 @@ static int step_recording_image_id(struct perseas *p, struct ps_error *error)
 		               : 0;
 	}
 	ps_question_forget(&r->question);
-	return begin_making(p, error);
+	return compare_or_ask_for_copy_room(p, error);
 }
 
 /* --- the mirror's answers --- */
@@ -335,7 +330,7 @@ static int step_making_image(struct perseas *p, struct ps_error *error)
 	if (!r->is_in_place && !m->link) {
 		rc = ps_attach_begin(p, m, ps_reply_grant(reply), fds, error);
 		if (!rc) {
-			r->reply = reply;
+			r->saved_answer = reply;
 			ps_resync_move(p, PS_RESYNC_ATTACHING);
 			return 1;
 		}
@@ -344,19 +339,19 @@ static int step_making_image(struct perseas *p, struct ps_error *error)
 		                    : ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
 	}
 	perseas__reply__free_unpacked(reply, NULL);
-	return rc ? rc : ask_to_add_unpublished(p, error);
+	return rc ? rc : ask_to_add_unpublished_segments(p, error);
 }
 
 static int step_attaching(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = ps_attach_step(p, r->target, ps_reply_grant(r->reply), error);
+	int rc = ps_attach_continue(p, r->target, ps_reply_grant(r->saved_answer), error);
 
 	if (rc <= 0)
 		return rc;
-	perseas__reply__free_unpacked(r->reply, NULL);
-	r->reply = NULL;
-	return ask_to_add_unpublished(p, error);
+	perseas__reply__free_unpacked(r->saved_answer, NULL);
+	r->saved_answer = NULL;
+	return ask_to_add_unpublished_segments(p, error);
 }
 
 static int step_adding_segments(struct perseas *p, struct ps_error *error)
@@ -378,13 +373,13 @@ static int step_adding_segments(struct perseas *p, struct ps_error *error)
 static int step_comparing_digests(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = check_publish_generation(p, error);
+	int rc = check_segments_unchanged(p, error);
 
 	if (!rc)
 		rc = ps_resync_step_comparing(p, error);
 	if (rc <= 0)
 		return rc;
-	if (reason_beside(p, r->target, claim_of(r->target)))
+	if (reason_to_copy_beside(p, r->target, claim_reply_of_mirror(r->target)))
 		return ps_error_set(error, PERSEAS_EBUSY,
 		                    "other mirrors went while it was compared; it waits to be "
 		                    "brought up to date");
@@ -402,7 +397,7 @@ static int step_preparation(struct perseas *p, struct ps_error *error)
 {
 	switch (p->upkeep.resync.state) {
 	case PS_RESYNC_ASKING:
-		return step_asking_confirmations(p, error);
+		return step_asking_claim_confirmations(p, error);
 	case PS_RESYNC_RECORDING:
 		return step_recording_image_id(p, error);
 	case PS_RESYNC_COMPARING:
@@ -438,8 +433,8 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool with_new_id, co
 	int rc;
 
 	ps_assert_admin(p);
-	assert(r->state == PS_RESYNC_NONE && (with_new_id || claim_of(m)));
-	if (!with_new_id && !ps_resync_would_count(p, m))
+	assert(r->state == PS_RESYNC_NONE && (with_new_id || claim_reply_of_mirror(m)));
+	if (!with_new_id && !ps_resync_granted_image_would_count(p, m))
 		return ps_error_set(error, PERSEAS_EQUORUM,
 		                    "this owner did not adopt it, and too few other mirrors are "
 		                    "live to let it count after a copy: start them");
@@ -451,6 +446,7 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool with_new_id, co
 	pthread_mutex_unlock(&p->lock);
 	if (with_new_id)
 		p->env->ops->random(p->env, r->new_image_id, sizeof(r->new_image_id));
-	rc = with_new_id ? ask_to_make_anew(p, error) : begin_making(p, error);
+	rc = with_new_id ? ask_others_whether_remake_is_safe(p, error)
+	                 : compare_or_ask_for_copy_room(p, error);
 	return rc < 0 ? rc : 0;
 }

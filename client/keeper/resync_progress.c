@@ -25,7 +25,7 @@ void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
 	const uint64_t now = ps_now(p);
 
 	ps_assert_locked(p);
-	if (now - r->recent_mark.at >= RATE_PERIOD) {
+	if (now - r->recent_mark.noted_at >= RATE_PERIOD) {
 		r->previous_mark = r->recent_mark;
 		r->recent_mark = (struct ps_resync_mark){ now, r->sent_bytes };
 	}
@@ -38,13 +38,13 @@ void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
 /* Returns bytes per second since the mark, or 0 if none were sent or no time has passed. */
 static uint64_t rate_since(const struct ps_resync_mark *mark, uint64_t now, uint64_t done)
 {
-	const uint64_t took_ms = (now - mark->at) / ps_ms(1);
+	const uint64_t took_ms = (now - mark->noted_at) / ps_ms(1);
 
-	return took_ms ? (done - mark->done) * 1000 / took_ms : 0;
+	return took_ms ? (done - mark->sent_bytes) * 1000 / took_ms : 0;
 }
 
 /* Returns the time for `bytes` at that rate, rounded up. */
-static uint64_t ms_to_copy(uint64_t bytes, uint64_t rate)
+static uint64_t copy_duration_ms(uint64_t bytes, uint64_t rate)
 {
 	return bytes / rate * 1000 + (bytes % rate * 1000 + rate - 1) / rate;
 }
@@ -55,13 +55,14 @@ void ps_resync_progress(struct perseas *p, const struct ps_mirror *m,
 	const struct ps_resync *r = &p->upkeep.resync;
 
 	ps_assert_locked(p);
-	*progress = (struct ps_resync_progress){ .whole = "" };
+	*progress = (struct ps_resync_progress){ .whole_reason_name = "" };
 	if (r->target != m || m->state != PERSEAS_MIRROR_RESYNCING)
 		return;
-	progress->done = r->sent_bytes;
-	progress->total = r->total_bytes;
-	progress->whole = r->whole_reason ? r->whole_reason->name : "";
-	progress->rate = rate_since(&r->previous_mark, ps_now(p), r->sent_bytes);
-	if (progress->rate && r->is_comparison_done && r->total_bytes > r->sent_bytes)
-		progress->left_ms = ms_to_copy(r->total_bytes - r->sent_bytes, progress->rate);
+	progress->sent_bytes = r->sent_bytes;
+	progress->total_bytes = r->total_bytes;
+	progress->whole_reason_name = r->whole_reason ? r->whole_reason->name : "";
+	progress->bytes_per_s = rate_since(&r->previous_mark, ps_now(p), r->sent_bytes);
+	if (progress->bytes_per_s && r->is_comparison_done && r->total_bytes > r->sent_bytes)
+		progress->left_ms = copy_duration_ms(r->total_bytes - r->sent_bytes,
+		                                     progress->bytes_per_s);
 }

@@ -8,10 +8,12 @@
 #include "../core/handle.h"
 
 struct ps_resync_progress {
-	uint64_t done, total; /* bytes sent, and bytes to send; 0: the mirror is not RESYNCING */
-	uint64_t rate;        /* bytes per second during the last 5 to 10 s; 0: unknown */
+	/* Bytes sent, and bytes to send; 0: the mirror is not RESYNCING. */
+	uint64_t sent_bytes, total_bytes;
+	uint64_t bytes_per_s; /* bytes per second during the last 5 to 10 s; 0: unknown */
 	uint64_t left_ms;     /* how long the rest takes at this rate; 0: unknown */
-	const char *whole;    /* why everything is sent, as a name for programs; "": it is not */
+	/* Why everything is sent, as a name for programs; "": it is not. */
+	const char *whole_reason_name;
 };
 
 /* Fills in *progress for mirror `m`; all zero if it is not copied to. Caller holds p->lock. */

@@ -52,26 +52,27 @@ static bool fields_fit_state(const struct ps_resync *r)
 
 	switch (r->state) {
 	case PS_RESYNC_NONE:
-		return !m && !r->question.id && !r->reply;
+		return !m && !r->question.id && !r->saved_answer;
 	case PS_RESYNC_ASKING:
 	case PS_RESYNC_RECORDING:
 		return is_preparing(m) && r->gets_new_image_id && r->question.id;
 	case PS_RESYNC_MAKING_ROOM:
-		return is_preparing(m) && !r->question.id && !r->reply;
+		return is_preparing(m) && !r->question.id && !r->saved_answer;
 	case PS_RESYNC_ATTACHING:
-		return is_preparing(m) && m->link && r->reply;
+		return is_preparing(m) && m->link && r->saved_answer;
 	case PS_RESYNC_COMPARING:
-		return is_preparing(m) && m->link && r->is_in_place && !r->question.id && !r->reply;
+		return is_preparing(m) && m->link && r->is_in_place && !r->question.id &&
+		       !r->saved_answer;
 	case PS_RESYNC_ADDING:
-		return is_preparing(m) && m->link && !r->reply;
+		return is_preparing(m) && m->link && !r->saved_answer;
 	case PS_RESYNC_COPYING:
-		return m->control && !r->question.id && !r->reply;
+		return m->control && !r->question.id && !r->saved_answer;
 	case PS_RESYNC_VOUCHING:
-		return m->control && r->question.id && r->reply;
+		return m->control && r->question.id && r->saved_answer;
 	case PS_RESYNC_READING:
 	case PS_RESYNC_CONFIRMING:
 	case PS_RESYNC_FINISHING:
-		return m->control && r->question.id && !r->reply;
+		return m->control && r->question.id && !r->saved_answer;
 	}
 	return false;
 }

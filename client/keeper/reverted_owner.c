@@ -10,9 +10,9 @@
 
 /* Returns the record of a transaction that this owner sent, or NULL if the ring no longer holds
  * it. */
-static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq)
+static const struct ps_record *find_sent_record(const struct perseas *p, uint64_t seq)
 {
-	const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, seq);
+	const struct ps_ring_entry *entry = ps_ring_find_entry(&p->commit.ring, seq);
 
 	return entry ? (const void *)entry->writes[0].src : NULL;
 }
@@ -20,7 +20,7 @@ static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq
 /* Returns true if the slot's record begins at another place than this owner's. */
 static bool is_at_other_log_position(const struct perseas *p, const struct ps_image_position *at)
 {
-	const struct ps_record *next = sent_record(p, at->seq + 1);
+	const struct ps_record *next = find_sent_record(p, at->seq + 1);
 
 	if (at->seq == p->commit.seq)
 		return at->next_position != p->commit.next_position ||
@@ -31,7 +31,7 @@ static bool is_at_other_log_position(const struct perseas *p, const struct ps_im
 static bool differs_from_sent_record(const struct perseas *p, const struct ps_image_position *at,
                                      uint32_t record_crc)
 {
-	const struct ps_record *sent = sent_record(p, at->seq);
+	const struct ps_record *sent = find_sent_record(p, at->seq);
 
 	return record_crc && sent && sent->epoch == at->epoch && sent->crc != record_crc;
 }

@@ -43,14 +43,14 @@ void ps_roster_make_request(struct perseas *p, Perseas__RosterRequest *ask,
 	request->roster = ask;
 }
 
-uint32_t ps_roster_record(struct perseas *p, uint32_t on)
+uint32_t ps_roster_record_on_mirrors(struct perseas *p, uint32_t record_on)
 {
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
 
 	ps_assert_admin(p);
 	ps_roster_make_request(p, &ask, &request);
-	return ps_ask_mirrors(p, on, &request);
+	return ps_ask_mirrors_and_wait(p, record_on, &request);
 }
 
 void ps_rosters_raise_version(struct perseas *p)
@@ -70,13 +70,15 @@ void ps_rosters_raise_version(struct perseas *p)
 		p->next_roster->raised_epoch = p->epoch;
 }
 
-bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good)
+bool ps_roster_record_newer_than_unclaimed(struct perseas *p, uint32_t claimed_mirrors,
+                                           uint32_t adopted_mirrors)
 {
 	if (p->next_roster || p->roster->epoch == p->epoch ||
-	    ps_quorum_member_count(p, claimed) == p->member_count || !ps_quorum_is_r(p, claimed))
+	    ps_quorum_count_settled_members(p, claimed_mirrors) == p->member_count ||
+	    !ps_quorum_is_r(p, claimed_mirrors))
 		return true;
 	ps_rosters_raise_version(p);
-	return ps_quorum_is_w(p, ps_roster_record(p, good));
+	return ps_quorum_is_w(p, ps_roster_record_on_mirrors(p, adopted_mirrors));
 }
 
 void ps_roster_settle(struct perseas *p)
@@ -175,7 +177,7 @@ void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_
 		memcpy(next->image_id.data, image_id, PS_ID_SIZE);
 	/* own_image is about one image. A loaded image that gets its own id is still the same
 	 * image; any other id is that of a new image, to which this owner wrote nothing yet. */
-	if (!m->is_from_spill || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
+	if (!m->is_from_spill || memcmp(image_id, m->image_id_after_spill_load, PS_ID_SIZE) != 0)
 		memset(m->own_image.written_epochs, 0, sizeof(m->own_image.written_epochs));
 	else if (!memcmp(m->own_image.live_id, m->image_id, PS_ID_SIZE))
 		memcpy(m->own_image.live_id, image_id, PS_ID_SIZE);
@@ -188,31 +190,33 @@ void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_
 }
 
 bool ps_roster_record_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                               uint32_t on, uint32_t with)
+                               uint32_t record_on, uint32_t also_know)
 {
 	assert(!p->is_open);
 	ps_roster_set_image_id(p, m, image_id);
-	return ps_quorum_is_w_for_open(p, ps_roster_record(p, on) | with);
+	return ps_quorum_is_w_for_open(p, ps_roster_record_on_mirrors(p, record_on) | also_know);
 }
 
-uint32_t ps_roster_unrecorded_mirrors(const struct perseas *p)
+uint32_t ps_roster_mirrors_to_tell_last(const struct perseas *p)
 {
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->is_from_spill && !memcmp(m->image_id, m->loaded_id, PS_ID_SIZE))
+		if (m->is_from_spill &&
+		    !memcmp(m->image_id, m->image_id_after_spill_load, PS_ID_SIZE))
 			set |= ps_mirror_bit(p, m);
 	}
 	return set;
 }
 
-bool ps_roster_record_loaded_id(struct perseas *p, struct ps_mirror *m, uint32_t on)
+bool ps_roster_record_loaded_id(struct perseas *p, struct ps_mirror *m, uint32_t record_on)
 {
 	const uint32_t self = ps_mirror_bit(p, m);
 
-	m->is_from_spill = !ps_roster_record_image_id(p, m, m->loaded_id, on & ~self, self) ||
-	                   ps_roster_record(p, self) != self;
+	m->is_from_spill = !ps_roster_record_image_id(p, m, m->image_id_after_spill_load,
+	                                              record_on & ~self, self) ||
+	                   ps_roster_record_on_mirrors(p, self) != self;
 	return !m->is_from_spill;
 }

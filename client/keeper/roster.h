@@ -21,24 +21,25 @@ ProtobufCBinaryData ps_roster_key_for_message(struct perseas *p);
  * connection. */
 uint32_t ps_roster_readable_level(const struct perseas *p, const struct ps_mirror *m);
 
-/* Records the handle's rosters on the connected mirrors of `on`. Returns those that did. */
-uint32_t ps_roster_record(struct perseas *p, uint32_t on);
+/* Records the handle's rosters on the connected mirrors of `record_on`. Returns those that did. */
+uint32_t ps_roster_record_on_mirrors(struct perseas *p, uint32_t record_on);
 
 /* Gives the rosters this owner's epoch and a higher version, so that they are newer than any that
  * another owner can have recorded. */
 void ps_rosters_raise_version(struct perseas *p);
 
-/* Records the settled roster under this owner's epoch on the mirrors of `good`, which makes it
- * newer than any roster that a member may have from an earlier owner. Returns false if fewer than W
- * recorded it.
+/* Records the settled roster under this owner's epoch on the mirrors of `adopted_mirrors`, which
+ * makes it newer than any roster that a member may have from an earlier owner. Returns false if
+ * fewer than W recorded it.
  *
  * Records nothing, and returns true, if every member was claimed. A member that was not claimed may
  * have a newer roster: an earlier owner recorded it on fewer than W mirrors when it took another
  * mirror for lost. If that other mirror's image came back and counts here, a later open that meets
  * the newer roster would not count it, and too few mirrors would hold what W hold now. Also records
- * nothing if fewer than R are `claimed`, because an operator accepted the state: then the newer
- * roster may be settled. */
-bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good);
+ * nothing if `claimed_mirrors` are fewer than R, because an operator accepted the state: then the
+ * newer roster may be settled. */
+bool ps_roster_record_newer_than_unclaimed(struct perseas *p, uint32_t claimed_mirrors,
+                                           uint32_t adopted_mirrors);
 
 /* Makes the next roster the settled and only one. Caller holds p->lock. */
 void ps_roster_settle(struct perseas *p);
@@ -66,18 +67,19 @@ bool ps_roster_set_address(struct perseas *p, const uint8_t *image_id, const cha
 void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
 
 /* Changes the image id of mirror `m` before the store is open, and records that on the mirrors of
- * `on`. The mirrors of `with` learn it by other means. Returns false if both together are not W. */
+ * `record_on`. The mirrors of `also_know` learn it by other means. Returns false if both together
+ * are not W. */
 bool ps_roster_record_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
-                               uint32_t on, uint32_t with);
+                               uint32_t record_on, uint32_t also_know);
 
 /* Gives mirror `m`, whose image was loaded from a spill, the image's own id. The mirror itself
  * records this last, once W know it: otherwise its roster, which may not be the newest, could take
  * the place of the parent image from it. Returns false if too few recorded it. */
-bool ps_roster_record_loaded_id(struct perseas *p, struct ps_mirror *m, uint32_t on);
+bool ps_roster_record_loaded_id(struct perseas *p, struct ps_mirror *m, uint32_t record_on);
 
 /* Returns the mirrors that the open handle's rosters list by the ids of their loaded images, while
  * W may not have recorded these ids yet. Such a mirror must be told of its own id last, once the
  * other mirrors that are needed with it have recorded the id. */
-uint32_t ps_roster_unrecorded_mirrors(const struct perseas *p);
+uint32_t ps_roster_mirrors_to_tell_last(const struct perseas *p);
 
 #endif

@@ -15,7 +15,7 @@
 #define TELL_AGAIN ps_ms(500)
 
 /* Begins another round if the rosters have changed since the last one. */
-static void update_round(struct perseas *p)
+static void begin_round_if_rosters_changed(struct perseas *p)
 {
 	const Perseas__Roster *next = p->next_roster;
 	const uint64_t what[] = { p->roster->epoch, p->roster->version, next ? next->epoch : 0,
@@ -51,7 +51,7 @@ uint32_t ps_roster_tell_mirrors(struct perseas *p, uint32_t set)
 	bool again;
 
 	ps_assert_admin(p);
-	update_round(p);
+	begin_round_if_rosters_changed(p);
 	again = now >= t->tell_again_at;
 	if (again)
 		t->tell_again_at = now + TELL_AGAIN;
@@ -62,23 +62,23 @@ uint32_t ps_roster_tell_mirrors(struct perseas *p, uint32_t set)
 		/* A mirror that was not told in this round is told at once, one that refused after
 		 * a pause. */
 		if (set & ~t->recorded_mirrors & ps_mirror_bit(p, m) &&
-		    (m->told_round != t->round_number ||
+		    (m->last_told_roster_round != t->round_number ||
 		     (again && !ps_pending_count_for_handler(m, take_roster_answer))) &&
 		    ps_pending_send_request(p, m, &request,
 		                            (struct ps_pending_answer){ take_roster_answer, NULL,
 		                                                        t->round_number }))
-			m->told_round = t->round_number;
+			m->last_told_roster_round = t->round_number;
 	}
 	return t->recorded_mirrors;
 }
 
-void ps_roster_tell_forget_mirror(struct perseas *p, struct ps_mirror *m)
+void ps_roster_forget_what_mirror_recorded(struct perseas *p, struct ps_mirror *m)
 {
 	/* A mirror that never was told may be another store's: creating a store visits such
 	 * mirrors. */
-	if (m->told_round)
+	if (m->last_told_roster_round)
 		p->upkeep.telling.recorded_mirrors &= ~ps_mirror_bit(p, m);
-	m->told_round = 0;
+	m->last_told_roster_round = 0;
 }
 
 uint64_t ps_roster_tell_due_at(const struct perseas *p)

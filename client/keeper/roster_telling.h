@@ -14,7 +14,7 @@
 uint32_t ps_roster_tell_mirrors(struct perseas *p, uint32_t set);
 
 /* Forgets what mirror `m` has recorded, because its session has ended. */
-void ps_roster_tell_forget_mirror(struct perseas *p, struct ps_mirror *m);
+void ps_roster_forget_what_mirror_recorded(struct perseas *p, struct ps_mirror *m);
 
 /* Returns when mirrors must be told again. */
 uint64_t ps_roster_tell_due_at(const struct perseas *p);

@@ -31,7 +31,8 @@ static void close_descriptors(int *fds, unsigned count)
 
 /* Has signs of life sent four times within the owner timeout that the grant names, because the open
  * may still wait long for other mirrors. With a long timeout the keeper's heartbeats suffice. */
-static void begin_signs_of_life(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
+static void begin_frequent_heartbeats(struct perseas *p, struct ps_mirror *m,
+                                      const Perseas__Grant *grant)
 {
 	uint64_t ms = grant->owner_timeout_ms;
 
@@ -43,7 +44,8 @@ static void begin_signs_of_life(struct perseas *p, struct ps_mirror *m, const Pe
 }
 
 /* Notes the identity of the daemon, and the image that it showed in its answer to a Status. */
-static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Perseas__Reply *reply)
+static void note_daemon_and_image_ids(const struct perseas *p, struct ps_mirror *m,
+                                      const Perseas__Reply *reply)
 {
 	const Perseas__Header *header;
 
@@ -73,7 +75,7 @@ int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 		p->env->ops->wake(p->env, PS_KEEPER);
 		return rc;
 	}
-	note_daemon(p, m, *reply);
+	note_daemon_and_image_ids(p, m, *reply);
 	rc = ps_asked_refusal(*reply, m->address.text, error);
 	grant = rc ? NULL : ps_reply_grant(*reply);
 	expected = grant ? grant->descriptors : 0;
@@ -82,7 +84,7 @@ int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 		                  "%s sent %u descriptors, and its answer accounts for %u",
 		                  m->address.text, count, expected);
 	if (!rc && grant)
-		begin_signs_of_life(p, m, grant);
+		begin_frequent_heartbeats(p, m, grant);
 	if (rc || !fds) {
 		close_descriptors(got, count);
 		if (rc) {
@@ -106,8 +108,9 @@ static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__R
 	return rc;
 }
 
-int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                  uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error)
+int ps_ask_mirror_and_wait(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                           uint64_t until_ns, Perseas__Reply **reply, int *fds,
+                           struct ps_error *error)
 {
 	int rc;
 
@@ -132,12 +135,12 @@ void ps_round_send(struct perseas *p, struct ps_round *round)
 {
 	memset(round->replies, 0, sizeof(round->replies));
 	round->sent_at = ps_now(p);
-	round->answered = 0;
+	round->answered_mirrors = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		memset(round->fds[i], 0xff, sizeof(round->fds[i]));
-		if (!round->ask[i])
+		if (!round->is_asked[i])
 			continue;
 		if (!m->control && !round->errors[i].code)
 			ps_error_set(&round->errors[i], PERSEAS_EUNREACHABLE, "%s is not connected",
@@ -149,27 +152,27 @@ void ps_round_send(struct perseas *p, struct ps_round *round)
 
 static bool is_answer_awaited(const struct ps_round *round, unsigned i)
 {
-	return round->ask[i] && !round->errors[i].code && !round->replies[i];
+	return round->is_asked[i] && !round->errors[i].code && !round->replies[i];
 }
 
 /* Takes the answers of this round that have come. */
-static void take_answers(struct perseas *p, struct ps_round *round, uint64_t until_ns)
+static void take_arrived_answers(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (!is_answer_awaited(round, i) || !p->env->ops->answered(m->control))
 			continue;
-		round->answered |= ps_mirror_bit(p, m);
+		round->answered_mirrors |= ps_mirror_bit(p, m);
 		ps_await_answer(p, m, until_ns, &round->replies[i], round->fds[i],
 		                &round->errors[i]);
 	}
 }
 
-/* Returns the deadline of the pending answers, or 0 if none is pending. If `patient`, each sign of
- * progress extends the deadline by the initial wait. */
-static uint64_t round_deadline(struct perseas *p, const struct ps_round *round, uint64_t until_ns,
-                               bool patient)
+/* Returns the deadline of the pending answers, or 0 if none is pending. If `extends_on_progress`,
+ * each sign of progress extends the deadline by the initial wait. */
+static uint64_t round_wait_end(struct perseas *p, const struct ps_round *round, uint64_t until_ns,
+                               bool extends_on_progress)
 {
 	const uint64_t patience = until_ns > round->sent_at ? until_ns - round->sent_at : 0;
 	uint64_t limit = 0;
@@ -179,7 +182,7 @@ static uint64_t round_deadline(struct perseas *p, const struct ps_round *round, 
 
 		if (!is_answer_awaited(round, i))
 			continue;
-		if (patient)
+		if (extends_on_progress)
 			again = p->env->ops->last_progress_at(p->mirrors[i].control) + patience;
 		again = again > until_ns ? again : until_ns;
 		limit = again > limit ? again : limit;
@@ -205,15 +208,16 @@ static void sleep_until_answer(struct perseas *p, const struct ps_round *round, 
 	p->env->ops->pause(p->env, PS_UNWOKEN, fds, count, until_ns);
 }
 
-uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns, bool patient)
+uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns,
+                        bool extends_on_progress)
 {
 	uint64_t limit;
 
 	for (;;) {
-		take_answers(p, round, until_ns);
-		limit = round_deadline(p, round, until_ns, patient);
+		take_arrived_answers(p, round, until_ns);
+		limit = round_wait_end(p, round, until_ns, extends_on_progress);
 		if (ps_now(p) >= limit)
-			return round->answered;
+			return round->answered_mirrors;
 		sleep_until_answer(p, round, limit);
 	}
 }
@@ -242,14 +246,14 @@ void ps_round_ask_status(struct perseas *p, uint32_t set, bool to_open, struct p
 
 	asks[true].rdma = true;
 	asks[false].store = asks[true].store = p->store;
-	memset(round->ask, 0, sizeof(round->ask));
+	memset(round->is_asked, 0, sizeof(round->is_asked));
 	memset(round->errors, 0, sizeof(round->errors));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		round->ask[i] = set >> i & 1;
+		round->is_asked[i] = set >> i & 1;
 		round->requests[i] = &requests[to_open && m->address.route == PS_ROUTE_RDMA];
-		if (round->ask[i] && !m->control)
+		if (round->is_asked[i] && !m->control)
 			m->control = p->env->ops->connect(p->env, &m->address, &round->errors[i]);
 	}
 	ps_round_run(p, round, until_ns);
@@ -266,14 +270,14 @@ void ps_round_free(struct ps_round *round)
 	}
 }
 
-uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request *request)
+uint32_t ps_ask_mirrors_and_wait(struct perseas *p, uint32_t set, const Perseas__Request *request)
 {
 	struct ps_round round;
 	uint32_t granted = 0;
 
 	memset(round.errors, 0, sizeof(round.errors));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = set >> i & 1 && !ps_pending_is_overdue(p, &p->mirrors[i]);
+		round.is_asked[i] = set >> i & 1 && !ps_pending_is_overdue(p, &p->mirrors[i]);
 		round.requests[i] = request;
 	}
 	ps_round_run(p, &round, ps_answer_deadline(p));
@@ -284,12 +288,12 @@ uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request 
 	return granted;
 }
 
-uint32_t ps_ask_to_confirm(struct perseas *p, uint32_t set)
+uint32_t ps_await_claim_confirmations(struct perseas *p, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
 
-	return ps_ask_mirrors(p, set, &request);
+	return ps_ask_mirrors_and_wait(p, set, &request);
 }
 
 bool ps_claim_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
@@ -318,10 +322,10 @@ void ps_claim_fill_request(struct perseas *p, struct ps_mirror *m, Perseas__Clai
 	*request = PS_REQUEST(claim, CLAIM, claim);
 }
 
-/* Attaches over the fabric at index m->attaching.failed_fabric_count. `wait`: waits until the data
- * path is up. */
+/* Attaches over the fabric at index m->attaching.failed_fabric_count. `waits_until_up`: waits until
+ * the data path is up. */
 static int attach_over_fabric(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                              const int *fds, bool wait, struct ps_error *error)
+                              const int *fds, bool waits_until_up, struct ps_error *error)
 {
 	struct ps_attaching *a = &m->attaching;
 	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant,
@@ -331,7 +335,7 @@ static int attach_over_fabric(struct perseas *p, struct ps_mirror *m, const Pers
 	if (!p->env->ops->fabric(p->env, &m->address, grant, a->failed_fabric_count + 1))
 		a->deadline += ps_ms(p->options.connect_timeout_ms) / 2;
 	m->fabric = fabric;
-	if (wait || !fabric->attach_begin)
+	if (waits_until_up || !fabric->attach_begin)
 		m->link = fabric->attach(p->env, &m->address, grant, fds, p->epoch, a->deadline,
 		                         error);
 	else
@@ -340,8 +344,9 @@ static int attach_over_fabric(struct perseas *p, struct ps_mirror *m, const Pers
 }
 
 /* Tries the remaining fabrics after one failed with PERSEAS_ERDMA. Returns 0 or an error code. */
-static int attach_over_others(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                              const int *fds, bool wait, struct ps_error *error)
+static int attach_over_remaining_fabrics(struct perseas *p, struct ps_mirror *m,
+                                         const Perseas__Grant *grant, const int *fds,
+                                         bool waits_until_up, struct ps_error *error)
 {
 	struct ps_attaching *a = &m->attaching;
 	int code = error->code;
@@ -355,15 +360,16 @@ static int attach_over_others(struct perseas *p, struct ps_mirror *m, const Pers
 		ps_detour_begin(p, m, grant, next, error);
 		if (a->deadline < ps_now(p))
 			a->deadline = ps_now(p);
-		code = attach_over_fabric(p, m, grant, fds, wait, error);
+		code = attach_over_fabric(p, m, grant, fds, waits_until_up, error);
 	}
 	return code;
 }
 
 /* Attaches over the best fabric, or over the next one if the best is avoided or fails. `wait`:
  * waits until the data path is up. Returns 0 or an error code. */
-static int attach_over_best(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                            const int *fds, bool wait, struct ps_error *error)
+static int attach_over_best_fabric(struct perseas *p, struct ps_mirror *m,
+                                   const Perseas__Grant *grant, const int *fds, bool waits_until_up,
+                                   struct ps_error *error)
 {
 	ps_assert_admin(p);
 	assert(!m->is_active && !m->link);
@@ -373,26 +379,26 @@ static int attach_over_best(struct perseas *p, struct ps_mirror *m, const Persea
 	m->attaching.deadline = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;
 	if (p->env->ops->fabric(p->env, &m->address, grant, 1) &&
 	    ps_detour_is_needed(m, p->env->ops->fabric(p->env, &m->address, grant, 0), error))
-		return attach_over_others(p, m, grant, fds, wait, error);
-	return attach_over_fabric(p, m, grant, fds, wait, error)
-	               ? attach_over_others(p, m, grant, fds, wait, error)
+		return attach_over_remaining_fabrics(p, m, grant, fds, waits_until_up, error);
+	return attach_over_fabric(p, m, grant, fds, waits_until_up, error)
+	               ? attach_over_remaining_fabrics(p, m, grant, fds, waits_until_up, error)
 	               : 0;
 }
 
 int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                      const int *fds, struct ps_error *error)
 {
-	return attach_over_best(p, m, grant, fds, true, error);
+	return attach_over_best_fabric(p, m, grant, fds, true, error);
 }
 
 int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                     const int *fds, struct ps_error *error)
 {
-	return attach_over_best(p, m, grant, fds, false, error);
+	return attach_over_best_fabric(p, m, grant, fds, false, error);
 }
 
-int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                   struct ps_error *error)
+int ps_attach_continue(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                       struct ps_error *error)
 {
 	const uint64_t start = ps_now(p);
 	int rc;
@@ -408,7 +414,7 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 	ps_link_end(p, m);
 	/* Passes no descriptors: only shared memory uses them, and it is never tried after another
 	 * fabric. */
-	return attach_over_others(p, m, grant, NULL, false, error);
+	return attach_over_remaining_fabrics(p, m, grant, NULL, false, error);
 }
 
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,

@@ -11,27 +11,28 @@
 /* Sends one request to mirror `m`, and waits for its answer. Returns 0 if the answer's status is
  * OK, else a code with *error set. The caller frees *reply. Descriptors that come with a grant go
  * into fds[], which the caller owns; if fds is NULL they are closed. */
-int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                  uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
+int ps_ask_mirror_and_wait(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                           uint64_t until_ns, Perseas__Reply **reply, int *fds,
+                           struct ps_error *error);
 
 /* Waits for the answer to the oldest request that was sent to mirror `m` by a caller that waits.
  * Earlier answers that no caller waits for (pending_answers.h) are taken first. Returns as
- * ps_ask_mirror does. */
+ * ps_ask_mirror_and_wait does. */
 int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     Perseas__Reply **reply, int *fds, struct ps_error *error);
 
-/* One request to each of several mirrors at the same time. Mirror i is asked if ask[i] is set.
+/* A round sends a request to each of several mirrors at the same time: to mirror i if is_asked[i].
  * replies[i] is NULL for a mirror that was not asked, and for one that failed, which has errors[i]
  * set. */
 struct ps_round {
-	bool ask[PS_MIRRORS_MAX]; /* the caller zeroes this, `requests` and `errors` first */
+	bool is_asked[PS_MIRRORS_MAX]; /* the caller zeroes this, `requests` and `errors` first */
 	const Perseas__Request *requests[PS_MIRRORS_MAX];
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
 	int fds[PS_MIRRORS_MAX]
-	       [PS_REGIONS_MAX]; /* descriptors that came with each grant; -1: none */
-	uint64_t sent_at;        /* when the requests were sent */
-	uint32_t answered;       /* mirrors whose answers ps_round_await has taken, a bit each */
+	       [PS_REGIONS_MAX];   /* descriptors that came with each grant; -1: none */
+	uint64_t sent_at;          /* when the requests were sent */
+	uint32_t answered_mirrors; /* mirrors whose answers ps_round_await has taken, a bit each */
 };
 
 /* Sends the requests of a round, and waits until until_ns for the answers. */
@@ -40,10 +41,11 @@ void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 /* The steps of a round, for claims: a mirror that granted its claim must hear from this owner while
  * other mirrors still work on theirs. ps_round_await takes answers as they come, returns the set of
  * mirrors that have answered as soon as all have, or at until_ns, and gives up on none of them.
- * `patient`: signs of progress extend the wait. ps_round_receive waits for the remaining answers
- * and fails the mirrors that do not send theirs. */
+ * `extends_on_progress`: signs of progress extend the wait. ps_round_receive waits for the
+ * remaining answers and fails the mirrors that do not send theirs. */
 void ps_round_send(struct perseas *p, struct ps_round *round);
-uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns, bool patient);
+uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t until_ns,
+                        bool extends_on_progress);
 void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_ns);
 
 /* Asks each mirror of `set` for its status of the store, and connects to those that are not
@@ -57,11 +59,11 @@ void ps_round_free(struct ps_round *round);
 
 /* Sends the same request to each mirror of `set`, and drops the answers. Returns the mirrors that
  * granted it. */
-uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request *request);
+uint32_t ps_ask_mirrors_and_wait(struct perseas *p, uint32_t set, const Perseas__Request *request);
 
 /* Asks each mirror of `set` whether this owner's claim stands. Returns the mirrors that confirm
  * it. */
-uint32_t ps_ask_to_confirm(struct perseas *p, uint32_t set);
+uint32_t ps_await_claim_confirmations(struct perseas *p, uint32_t set);
 
 /* Returns the deadline of the answer to a request that is sent at this moment. */
 static inline uint64_t ps_answer_deadline(struct perseas *p)
@@ -97,8 +99,8 @@ int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
 /* Continues an attachment that ps_attach_begin began. Returns 1 if the data path is up, or 0 if it
  * is not up yet: m->link says what to poll, and m->attaching.deadline when it times out. Returns an
  * error code if it failed, and the link is gone. */
-int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                   struct ps_error *error);
+int ps_attach_continue(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                       struct ps_error *error);
 
 /* Gives the link the regions of a newer grant. Returns 0 or an error code. */
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,

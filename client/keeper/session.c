@@ -29,7 +29,6 @@
 #include <assert.h>
 #include <string.h>
 
-#define RETRY_MIN ps_ms(10)
 #define RETRY_MAX ps_ms(1000)
 #define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
 #define LINE_POLL ps_ms(100)   /* wait for each place in a daemon's line before asking again */
@@ -64,7 +63,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	ps_lifeline_disconnect(p, m);
 	ps_pending_drop_answers(p, m, &over);
 	ps_confirm_forget_mirror(p, m);
-	ps_roster_tell_forget_mirror(p, m);
+	ps_roster_forget_what_mirror_recorded(p, m);
 	ps_detour_cancel_test(m);
 	abandon_session(p, m);
 }
@@ -188,7 +187,7 @@ static void catch_up_or_disconnect(struct perseas *p, struct ps_mirror *m)
 }
 
 /* Asks the mirror to add the segments that are mapped and not published: its claim dropped them. */
-static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
+static void ask_to_add_unpublished_segments(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 
@@ -200,7 +199,7 @@ static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
 
 /* Chooses how a claimed mirror with a data path goes on: catch-up, a whole copy, or neither. The
  * link is not active yet, so nothing is posted to it meanwhile. */
-static void choose_recovery(struct perseas *p, struct ps_mirror *m)
+static void begin_catch_up_or_copy(struct perseas *p, struct ps_mirror *m)
 {
 	enum perseas_mirror_state state;
 	struct ps_image_position at = { 0 };
@@ -222,7 +221,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 	if (state != PERSEAS_MIRROR_REPLAYING)
 		begin_whole_copy(p, m, state, why);
 	else if (ps_rejoin_has_unpublished(p))
-		ask_to_add_unpublished(p, m);
+		ask_to_add_unpublished_segments(p, m);
 	else
 		catch_up_or_disconnect(p, m);
 }
@@ -273,15 +272,15 @@ static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 /* Doubles the delay until the next try, up to RETRY_MAX. */
 static void delay_retry(struct ps_mirror *m, uint64_t now)
 {
-	m->retry.delay_ns = m->retry.delay_ns ? 2 * m->retry.delay_ns : RETRY_MIN;
+	m->retry.delay_ns = m->retry.delay_ns ? 2 * m->retry.delay_ns : PS_RETRY_MIN;
 	if (m->retry.delay_ns > RETRY_MAX)
 		m->retry.delay_ns = RETRY_MAX;
 	m->retry.next_try_at = now + m->retry.delay_ns;
 }
 
 /* Sends the request, and moves the session to the state that takes its answer. */
-static void ask_in_state(struct perseas *p, struct ps_mirror *m, enum ps_session_state state,
-                         const Perseas__Request *request)
+static void send_request_and_move(struct perseas *p, struct ps_mirror *m,
+                                  enum ps_session_state state, const Perseas__Request *request)
 {
 	struct ps_error error = { 0 };
 
@@ -300,7 +299,7 @@ static void ask_for_status(struct perseas *p, struct ps_mirror *m)
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 
 	ask.store = p->store;
-	ask_in_state(p, m, PS_SESSION_ASKING, &request);
+	send_request_and_move(p, m, PS_SESSION_ASKING, &request);
 }
 
 /* Connects, and asks for the status. */
@@ -330,7 +329,7 @@ static void ask_for_copy_turn(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_lock(&p->lock);
 	ask.urgent = !ps_quorum_is_w(p, ps_mirrors_with_whole_image(p));
 	pthread_mutex_unlock(&p->lock);
-	ask_in_state(p, m, PS_SESSION_QUEUING, &request);
+	send_request_and_move(p, m, PS_SESSION_QUEUING, &request);
 }
 
 /* Claims the mirror again, with this owner's id and epoch. */
@@ -342,12 +341,12 @@ static void send_claim(struct perseas *p, struct ps_mirror *m)
 	ps_claim_fill_request(p, m, &claim, &request);
 	/* This owner has R claims, so it may fence an earlier owner that still lives there. */
 	claim.takeover = true;
-	ask_in_state(p, m, PS_SESSION_CLAIMING, &request);
+	send_request_and_move(p, m, PS_SESSION_CLAIMING, &request);
 }
 
 /* Begins a session for a mirror that has none or lost its data path, if one is due. Returns true if
  * the session may be able to move on at once. */
-static bool step_idle(struct perseas *p, struct ps_mirror *m)
+static bool begin_session_if_due(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t now = ps_now(p);
 
@@ -359,7 +358,7 @@ static bool step_idle(struct perseas *p, struct ps_mirror *m)
 
 /* Disconnects mirror `m`, whose address leads to the member `other`. Swaps their addresses if
  * `other` has no session: then each may be reached at the other's address. */
-static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other,
+static void leave_other_member(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other,
                                const Perseas__Header *header, const struct ps_error *error)
 {
 	struct ps_change *c = &p->upkeep.change;
@@ -374,7 +373,7 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 }
 
 /* Returns true if the answer that the session waits for is there or has timed out. */
-static bool is_answer_over(struct perseas *p, const struct ps_mirror *m)
+static bool is_answer_here_or_overdue(struct perseas *p, const struct ps_mirror *m)
 {
 	return p->env->ops->answered(m->control) ||
 	       ps_now(p) >= ps_answer_extended_deadline(p, m, m->session.answer_by);
@@ -390,7 +389,7 @@ static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	int code;
 
-	if (!is_answer_over(p, m))
+	if (!is_answer_here_or_overdue(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	header = code ? NULL : reply->store->status->header;
@@ -399,7 +398,7 @@ static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 	if (code && code != PERSEAS_ENOSTORE)
 		handle_refusal(p, m, &error);
 	else if (ps_member_check_address(p, m, header, &other, &elsewhere))
-		leave_wrong_member(p, m, other, header, &elsewhere);
+		leave_other_member(p, m, other, header, &elsewhere);
 	else if ((code || must_be_copied_to(m)) && lacks_copy_turn(p, m))
 		ask_for_copy_turn(p, m);
 	else if (code)
@@ -420,7 +419,7 @@ static bool step_queuing(struct perseas *p, struct ps_mirror *m)
 	uint32_t place;
 	int code;
 
-	if (!is_answer_over(p, m))
+	if (!is_answer_here_or_overdue(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	note_access_denial(p, m, code == PERSEAS_EDENIED);
@@ -453,7 +452,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	int fds[PS_REGIONS_MAX], code;
 
-	if (!is_answer_over(p, m))
+	if (!is_answer_here_or_overdue(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	note_access_denial(p, m, code == PERSEAS_EDENIED);
@@ -473,7 +472,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 
 /* Returns PERSEAS_EUNREACHABLE if the mirror hung up, otherwise 0. While no answer is due, only
  * this check reads that, and the keeper could not sleep on the connection any more. */
-static int check_hung_up(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+static int fail_if_hung_up(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	return p->env->ops->ended(m->control)
 	               ? ps_error_set(error, PERSEAS_EUNREACHABLE, "the mirror ended the session")
@@ -484,10 +483,10 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__Reply *reply = m->session.claim_reply;
 	struct ps_error error = { 0 };
-	int rc = check_hung_up(p, m, &error);
+	int rc = fail_if_hung_up(p, m, &error);
 
 	if (!rc)
-		rc = ps_attach_step(p, m, reply->claim->grant, &error);
+		rc = ps_attach_continue(p, m, reply->claim->grant, &error);
 	if (!rc)
 		return false;
 	if (rc < 0) {
@@ -495,7 +494,7 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 		return false;
 	}
 	ps_session_move(p, m, PS_SESSION_PREPARING);
-	choose_recovery(p, m);
+	begin_catch_up_or_copy(p, m);
 	return true;
 }
 
@@ -507,7 +506,7 @@ static bool step_adding_segments(struct perseas *p, struct ps_mirror *m)
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	if (!is_answer_over(p, m))
+	if (!is_answer_here_or_overdue(p, m))
 		return false;
 	rc = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	if (!rc) {
@@ -533,7 +532,7 @@ static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 	if (r->target != m)
 		return step_adding_segments(p, m);
 	if (!ps_resync_awaits_mirror(p))
-		rc = check_hung_up(p, m, &error);
+		rc = fail_if_hung_up(p, m, &error);
 	if (!rc)
 		rc = ps_resync_continue_preparing(p, &error);
 	if (rc < 0)
@@ -552,7 +551,7 @@ static bool step_session(struct perseas *p, struct ps_mirror *m)
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
 	case PS_SESSION_UP:
-		return step_idle(p, m);
+		return begin_session_if_due(p, m);
 	case PS_SESSION_ASKING:
 		return step_session_asking(p, m);
 	case PS_SESSION_QUEUING:

@@ -28,6 +28,10 @@
 #include "../core/handle.h"
 #include "../core/states.h"
 
+/* The delay between the first and the second try to take up a broken session. Later delays are
+ * longer. */
+#define PS_RETRY_MIN ps_ms(10)
+
 extern const struct ps_states ps_session_states;
 
 /* Moves the session to state `to`, which the table must allow from the present state. */

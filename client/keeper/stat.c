@@ -94,11 +94,11 @@ static void fill_resync(struct perseas *p, const struct ps_mirror *m,
 	struct ps_resync_progress progress;
 
 	ps_resync_progress(p, m, &progress);
-	stat->resync_done = progress.done;
-	stat->resync_total = progress.total;
-	stat->resync_rate = progress.rate;
+	stat->resync_done = progress.sent_bytes;
+	stat->resync_total = progress.total_bytes;
+	stat->resync_rate = progress.bytes_per_s;
 	stat->resync_ms = progress.left_ms;
-	snprintf(stat->resync_whole, sizeof(stat->resync_whole), "%s", progress.whole);
+	snprintf(stat->resync_whole, sizeof(stat->resync_whole), "%s", progress.whole_reason_name);
 }
 
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat)

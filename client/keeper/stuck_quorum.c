@@ -6,29 +6,38 @@
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "session.h"
 
-bool ps_copy_would_count(struct perseas *p, const struct ps_mirror *m)
+bool ps_image_would_count_after_copy(struct perseas *p, const struct ps_mirror *m)
 {
 	ps_assert_locked(p);
 	/* No earlier owner can use the vote of a mirror that only the next roster lists. */
 	if (!ps_roster_member(p->roster, m->image_id))
 		return true;
-	return ps_quorum_can_remake(p, ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, m), m);
+	return ps_quorum_can_remake_mirror(p, ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, m),
+	                                   m);
 }
 
 /* Returns true if the mirror is stale, was not live under this owner in this epoch, and would not
  * count after a copy. */
-static bool would_not_count(struct perseas *p, const struct ps_mirror *m)
+static bool image_would_not_count_after_copy(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_STALE && m->own_image.live_epoch != p->epoch &&
-	       !ps_copy_would_count(p, m);
+	       !ps_image_would_count_after_copy(p, m);
 }
 
 /* Returns true if a session with the mirror is in progress, or has not been tried since the last
- * one broke. */
+ * one broke. A repeated try counts as in progress only once the mirror has answered: of two mirrors
+ * that hang, one is being tried at any time. */
 static bool is_session_untried(const struct ps_mirror *m)
 {
-	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay_ns);
+	const bool under_way = ps_session_under_way(m);
+
+	if (m->state != PERSEAS_MIRROR_DOWN)
+		return under_way;
+	if (!under_way)
+		return !m->retry.delay_ns;
+	return m->session.state != PS_SESSION_ASKING || m->retry.delay_ns <= PS_RETRY_MIN;
 }
 
 bool ps_quorum_is_stuck(struct perseas *p)
@@ -41,7 +50,7 @@ bool ps_quorum_is_stuck(struct perseas *p)
 
 		if (!m->has_vote || m->is_active)
 			continue;
-		waits |= would_not_count(p, m);
+		waits |= image_would_not_count_after_copy(p, m);
 		tried &= !is_session_untried(m);
 	}
 	if (p->upkeep.resync.target || ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))

@@ -13,6 +13,6 @@ bool ps_quorum_is_stuck(struct perseas *p);
 
 /* Returns true if a mirror that this owner did not adopt in this epoch would count after a copy,
  * because enough other mirrors hold this owner's claim (I9). Caller holds p->lock. */
-bool ps_copy_would_count(struct perseas *p, const struct ps_mirror *m);
+bool ps_image_would_count_after_copy(struct perseas *p, const struct ps_mirror *m);
 
 #endif

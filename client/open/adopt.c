@@ -3,9 +3,9 @@
  * whose images are behind, ahead, or lost.
  *
  * A mirror that is behind by a few transactions is sent these. Otherwise its image is overwritten
- * in place only if W other mirrors hold the state (I8). In all other cases a whole copy is made
- * next to the image, and replaces it when complete. A mirror that lost its memory gets a new image
- * with a new id (I9).
+ * in place only if W other mirrors hold the state (I8). Where the logs do not reach far enough, a
+ * mirror is left to the keeper. If W need it, a whole copy is made next to the image, and replaces
+ * it when complete; a mirror that lost its memory gets a new image with a new id (I9).
  */
 #include "adopt.h"
 
@@ -182,15 +182,15 @@ static int mend_by_whole_copy(struct perseas *p, struct ps_mirror *from, struct 
 {
 	struct ps_error error = { 0 };
 
-	if (ps_rejoin_make_image_beside(p, m, &error))
+	if (ps_copy_prepare_whole(p, m, &error))
 		return leave_mirror_unmended(p, m, &error);
 	m->probe.is_claimed = true;
 	if (copy_image(p, from, m))
 		return note_session_broken(p, m, "the copy was not completed");
-	if (ps_rejoin_finish(p, m, &error))
+	if (ps_rejoin_have_image_counted(p, m, &error))
 		return leave_mirror_unmended(p, m, &error);
 	p->commit.stat.mended_whole++;
-	return note_adopted(p, m, "copied whole, beside what it had");
+	return note_adopted(p, m, "copied whole");
 }
 
 /* Asks a mirror without an image once more, after the claims. Between the probe and the claims
@@ -204,7 +204,7 @@ static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
 	int rc;
 
 	ask.store = p->store;
-	rc = ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error);
+	rc = ps_ask_mirror_and_wait(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc == PERSEAS_ENOSTORE;
 }
@@ -220,12 +220,13 @@ static int make_new_image(struct perseas *p, struct ps_mirror *from, struct ps_m
 	const uint32_t claimed = ps_claimed_and_listed(p);
 	uint8_t image_id[PS_ID_SIZE];
 
-	if (!ps_quorum_can_remake(p, claimed, m)) {
+	if (!ps_quorum_can_remake_mirror(p, claimed, m)) {
 		ps_report_add_line(
 			p,
 			"%s: lost its image; %u of %u mirrors are claimed, too few to make it "
 			"anew",
-			m->address.text, ps_quorum_member_count(p, claimed), p->member_count);
+			m->address.text, ps_quorum_count_settled_members(p, claimed),
+			p->member_count);
 		return 0;
 	}
 	if (!m->probe.is_claimed && !is_still_without_image(p, m))
@@ -248,26 +249,51 @@ static bool is_mendable(const struct ps_mirror *m)
 	return m->probe.is_claimed && m->probe.is_listed;
 }
 
-static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+/* Returns true if the keeper can bring the mirror up to date after the open: W others hold the
+ * state, and enough of them to copy to this mirror then (I9). */
+static bool may_leave_to_keeper(const struct perseas *p, const struct ps_mirror *m)
+{
+	const uint32_t adopted = ps_probe_sets(p).adopted_set;
+
+	return ps_quorum_is_w_of_newest_roster(p, adopted) &&
+	       ps_quorum_open_can_spare_mirror(p, adopted, m);
+}
+
+/* Mends a mirror by what the logs have. Returns 0, 1 if they do not reach far enough, or -1 if a
+ * session broke. */
+static int mend_from_logs(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	int rc;
 
-	if (!is_mendable(m))
-		return make_new_image(p, from, m);
-	rc = m->probe.is_candidate ? ps_mend_forward(p, from, m) : 1;
+	if (!m->probe.is_candidate)
+		return 1;
+	rc = ps_mend_forward(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_forward++;
 		return note_adopted(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->probe.is_candidate &&
-	    ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted_set))
+	if (rc > 0 && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted_set))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
 		return note_adopted(p, m, "mended from the logs");
 	}
-	return rc < 0 ? note_session_broken(p, m, "the link broke")
-	              : mend_by_whole_copy(p, from, m);
+	return rc;
+}
+
+static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+{
+	const int rc = is_mendable(m) ? mend_from_logs(p, from, m) : 1;
+
+	if (rc <= 0)
+		return rc < 0 ? note_session_broken(p, m, "the link broke") : 0;
+	if (may_leave_to_keeper(p, m)) {
+		ps_report_add_line(p, "%s: %s after the open", m->address.text,
+		                   is_mendable(m) ? "lags, and is brought up to date"
+		                                  : "lost its image, and gets a new one");
+		return 0;
+	}
+	return is_mendable(m) ? mend_by_whole_copy(p, from, m) : make_new_image(p, from, m);
 }
 
 static int mend_all_mirrors(struct perseas *p, struct ps_mirror *from)
@@ -323,7 +349,7 @@ static int record_inherited_rosters(struct perseas *p)
 
 	if (p->next_roster)
 		ps_rosters_raise_version(p);
-	return ps_roster_record(p, on) == on ? 0 : PS_AGAIN;
+	return ps_roster_record_on_mirrors(p, on) == on ? 0 : PS_AGAIN;
 }
 
 /* Decides and settles the change of the roster. The mirrors that hold the state get the mark before
@@ -334,15 +360,16 @@ static int settle_roster_change(struct perseas *p)
 	uint32_t took;
 
 	ps_roster_mark_decided(p);
-	took = ps_roster_record(p, ps_claimed_and_listed(p) | good);
-	if (!ps_quorum_is_seen_by_opens(p, took) || !ps_quorum_is_newest_w(p, took & good))
+	took = ps_roster_record_on_mirrors(p, ps_claimed_and_listed(p) | good);
+	if (!ps_quorum_every_open_sees(p, took) || !ps_quorum_is_w_of_newest_roster(p, took & good))
 		return PS_AGAIN;
 	ps_roster_settle(p);
 	ps_report_add_line(
 		p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
 		p->member_count, p->acks);
-	return ps_quorum_is_w(p, ps_roster_record(p, ps_claimed_and_listed(p)) & good) ? 0
-	                                                                               : PS_AGAIN;
+	return ps_quorum_is_w(p, ps_roster_record_on_mirrors(p, ps_claimed_and_listed(p)) & good)
+	               ? 0
+	               : PS_AGAIN;
 }
 
 static int fail_too_few_hold_state(struct perseas *p, uint32_t holding)
@@ -350,8 +377,8 @@ static int fail_too_few_hold_state(struct perseas *p, uint32_t holding)
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened. What was found:\n%s",
-	               ps_quorum_member_count(p, holding), p->member_count, p->store, p->acks,
-	               perseas_report(p));
+	               ps_quorum_count_settled_members(p, holding), p->member_count, p->store,
+	               p->acks, perseas_report(p));
 }
 
 /*
@@ -368,7 +395,7 @@ static int check_broken_sessions(struct perseas *p)
 
 		if (!m->probe.has_broken_session)
 			continue;
-		if (!ps_quorum_can_spare(p, ps_probe_sets(p).adopted_set, m) ||
+		if (!ps_quorum_open_can_spare_mirror(p, ps_probe_sets(p).adopted_set, m) ||
 		    (m->probe.is_claimed && !ps_claim_repeat(p, m)))
 			return PS_AGAIN;
 	}
@@ -379,7 +406,7 @@ static int check_broken_sessions(struct perseas *p)
  * PERSEAS_EQUORUM. */
 static int check_enough_adopted(struct perseas *p)
 {
-	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).adopted_set))
+	if (ps_quorum_is_w_of_newest_roster(p, ps_probe_sets(p).adopted_set))
 		return check_broken_sessions(p);
 	return ps_probe_sets(p).broken_session_set
 	               ? PS_AGAIN
@@ -425,8 +452,8 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 		rc = record_ids_of_loaded_images(p);
 	if (!rc && p->next_roster)
 		rc = settle_roster_change(p);
-	if (!rc &&
-	    !ps_roster_record_adopted(p, ps_claimed_and_listed(p), ps_probe_sets(p).adopted_set))
+	if (!rc && !ps_roster_record_newer_than_unclaimed(p, ps_claimed_and_listed(p),
+	                                                  ps_probe_sets(p).adopted_set))
 		rc = PS_AGAIN;
 	return rc;
 }

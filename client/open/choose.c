@@ -81,7 +81,7 @@ int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 	ps_report_add_line(
 		p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
 		(unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
-		ps_quorum_member_count(p, counted), ps_quorum_r_count(p),
+		ps_quorum_count_settled_members(p, counted), ps_quorum_r_of_settled_roster(p),
 		enough ? "" : "; fewer, and accepted as asked");
 	return 0;
 }

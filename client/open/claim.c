@@ -110,14 +110,15 @@ int ps_claim_store(struct perseas *p)
 	draw_owner_id(p);
 	ps_report_add_line(p, "claiming store '%s' with epoch %llu", p->store,
 	                   (unsigned long long)p->epoch + 1);
-	ps_claims_send(p, find_claimable_mirrors(p), ps_ms(p->options.connect_timeout_ms), &round);
+	ps_claims_send_and_await(p, find_claimable_mirrors(p), ps_ms(p->options.connect_timeout_ms),
+	                         &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 		int refused = 0;
 
 		if (round.replies[i])
 			report_granted_claim(p, m, round.replies[i]->claim, &session_broke);
-		else if (round.ask[i])
+		else if (round.is_asked[i])
 			refused = report_refused_claim(p, m);
 		if (refused < 0 || !rc)
 			rc = refused;
@@ -134,7 +135,7 @@ int ps_claim_store(struct perseas *p)
 
 int ps_check_claims_still_held(struct perseas *p)
 {
-	const uint32_t broken = ps_claims_find_lost(p, ps_probe_sets(p).claimed_set);
+	const uint32_t broken = ps_claims_ask_and_find_lost(p, ps_probe_sets(p).claimed_set);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (broken >> i & 1)
@@ -164,7 +165,7 @@ static bool reconnect_to_examined_image(struct perseas *p, struct ps_mirror *m,
 	ps_mirror_disconnect(p, m);
 	m->control = p->env->ops->connect(p->env, &m->address, error);
 	ask.store = p->store;
-	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
+	if (ps_ask_mirror_and_wait(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
 		return false;
 	same = has_examined_image_id(m, reply->store->status->header);
 	perseas__reply__free_unpacked(reply, NULL);
@@ -187,7 +188,7 @@ bool ps_claim_repeat(struct perseas *p, struct ps_mirror *m)
 	claim.quiesced = true;
 	/* No data path is needed: the keeper connects one later. */
 	claim.shared = claim.rdma = false;
-	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error)) {
+	if (ps_ask_mirror_and_wait(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error)) {
 		ps_report_add_line(p, "%s", error.text);
 		return false;
 	}

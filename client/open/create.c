@@ -188,7 +188,7 @@ static void abandon_creation_on_mirrors(struct perseas *p)
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	ps_ask_mirrors(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
+	ps_ask_mirrors_and_wait(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
 }
 
 /* Sends Create to one mirror after the other. Stops at the first that refuses, and abandons the
@@ -198,9 +198,9 @@ static int create_on_mirrors(struct perseas *p, const struct create_requests *ma
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_error error = { 0 };
 		Perseas__Reply *reply;
-		int rc = ps_ask_mirror(p, &p->mirrors[i], &making->requests[i],
-		                       ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply,
-		                       NULL, &error);
+		int rc = ps_ask_mirror_and_wait(p, &p->mirrors[i], &making->requests[i],
+		                                ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		                                &reply, NULL, &error);
 
 		if (!rc) {
 			perseas__reply__free_unpacked(reply, NULL);

@@ -58,7 +58,7 @@ static void list_missing_members(const struct perseas *p, const Perseas__Roster 
 		const char *why = explain_missing_member(p, roster->members[k]);
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
-			if (p->mirrors[i].in_roster &&
+			if (p->mirrors[i].is_image_in_roster &&
 			    ps_id_equal(roster->members[k]->image_id, p->mirrors[i].image_id))
 				m = &p->mirrors[i];
 		if (m && m->probe.counts_for_r)
@@ -114,7 +114,8 @@ int ps_fail_too_few_mirrors(struct perseas *p, uint32_t counted,
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
 		return ps_fail_error(p, &p->mirrors[0].probe.error);
 	/* During a change of the roster, report the roster that lacks mirrors. */
-	if (p->next_roster && ps_quorum_member_count(p, counted) >= ps_quorum_r_count(p)) {
+	if (p->next_roster &&
+	    ps_quorum_count_settled_members(p, counted) >= ps_quorum_r_of_settled_roster(p)) {
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
 	}
@@ -176,7 +177,7 @@ static uint32_t find_members_for_new_images(const struct perseas *p, uint32_t cl
 		if (!ps_mirror_can_get_new_image(p, m))
 			continue;
 		*lost = true;
-		if (ps_quorum_can_remake(p, claimed, m))
+		if (ps_quorum_can_remake_mirror(p, claimed, m))
 			set |= ps_mirror_bit(p, m);
 	}
 	return set;
@@ -193,7 +194,7 @@ static int check_can_cancel_roster_change(struct perseas *p, uint32_t claimed)
 		if (ps_mirror_can_get_new_image(p, &p->mirrors[i]) &&
 		    ps_quorum_allows_remake(&p->quorums[0], claimed, i))
 			set |= (uint32_t)1 << i;
-	if (ps_quorum_is_settled_w(p, set))
+	if (ps_quorum_is_w_of_settled_roster(p, set))
 		return 0;
 	list_missing_members(p, p->roster, names, sizeof(names));
 	return ps_fail(p, PERSEAS_EQUORUM,
@@ -201,7 +202,7 @@ static int check_can_cancel_roster_change(struct perseas *p, uint32_t claimed)
 	               "roster before it are there, and %u must be. Start those that are missing, "
 	               "even without their memory, or open the store without PERSEAS_CANCEL, which "
 	               "completes the change. Missing: %s",
-	               ps_quorum_member_count(p, set), p->member_count, p->acks, names);
+	               ps_quorum_count_settled_members(p, set), p->member_count, p->acks, names);
 }
 
 /* Returns true if the change of the roster is cancelled, or will be once the claims have shown that
@@ -218,11 +219,12 @@ int ps_check_state_adoptable(struct perseas *p, uint32_t claimed,
 	bool lost = false;
 	const uint32_t whole = claimed | find_members_for_new_images(p, claimed, &lost);
 
-	if (p->next_roster && !ps_quorum_is_seen_by_opens(p, claimed))
+	if (p->next_roster && !ps_quorum_every_open_sees(p, claimed))
 		return ps_fail_too_few_mirrors(p, claimed, NULL);
 	if (!ps_quorum_is_r(p, claimed))
-		return ps_quorum_is_newest_w(p, whole) ? 0
-		                                       : fail_too_few_hold_state(p, state, lost);
+		return ps_quorum_is_w_of_newest_roster(p, whole)
+		               ? 0
+		               : fail_too_few_hold_state(p, state, lost);
 	if (p->next_roster && !p->is_change_decided && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
 	if (!ps_quorum_is_t(p, claimed))
@@ -235,7 +237,7 @@ const struct ps_image_position *ps_newest_state(const struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 	int newest;
 
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	newest = ps_judge_newest(told, ps_probe_sets(p).candidate_set);
 	return newest < 0 ? NULL : &p->mirrors[newest].probe.position;
 }

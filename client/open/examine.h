@@ -18,7 +18,7 @@ bool ps_mirror_is_forked(const struct perseas *p, const struct ps_mirror *m);
 
 /* Returns true if mirror `m` is a member whose image may be replaced by a new one: it has none, or
  * has one that no roster lists and that is not of a fork. The caller still must check I9
- * (ps_quorum_can_remake). */
+ * (ps_quorum_can_remake_mirror). */
 bool ps_mirror_can_get_new_image(const struct perseas *p, const struct ps_mirror *m);
 
 /* Fails because only the mirrors in `counted` count towards R. state: the newest state that was

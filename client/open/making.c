@@ -22,7 +22,7 @@ static uint64_t answer_deadline(struct perseas *p)
 static int ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                       Perseas__Reply **reply, struct ps_error *error)
 {
-	int rc = ps_ask_mirror(p, m, request, answer_deadline(p), reply, NULL, error);
+	int rc = ps_ask_mirror_and_wait(p, m, request, answer_deadline(p), reply, NULL, error);
 
 	if (rc == PERSEAS_EUNREACHABLE)
 		ps_mirror_disconnect(p, m);

@@ -42,8 +42,9 @@ void ps_map_drop_segment_on_mirrors(struct perseas *p, uint32_t id)
 		int fds[PS_REGIONS_MAX];
 
 		if (!m->is_active ||
-		    ps_ask_mirror(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
-		                  &reply, fds, &error))
+		    ps_ask_mirror_and_wait(p, m, &request,
+		                           ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply,
+		                           fds, &error))
 			continue;
 		ps_mirror_regrant(p, m, reply->drop_segments->grant, fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
@@ -79,8 +80,9 @@ static int reserve_segment_on_mirrors(struct perseas *p, struct ps_segment *segm
 
 		if (!m->is_active)
 			continue;
-		rc = ps_ask_mirror(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
-		                   &reply, fds, &error);
+		rc = ps_ask_mirror_and_wait(p, m, &request,
+		                            ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		                            &reply, fds, &error);
 		if (!rc) {
 			rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, &error);
 			perseas__reply__free_unpacked(reply, NULL);
@@ -98,8 +100,9 @@ static int reserve_segment_on_mirrors(struct perseas *p, struct ps_segment *segm
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors could make segment '%s', and %u must hold "
 		               "it%s%s",
-		               ps_quorum_member_count(p, made), p->member_count, segment->name,
-		               p->acks, last.text[0] ? "; of the others: " : "", last.text);
+		               ps_quorum_count_settled_members(p, made), p->member_count,
+		               segment->name, p->acks, last.text[0] ? "; of the others: " : "",
+		               last.text);
 	return 0;
 }
 
@@ -169,7 +172,7 @@ static int make_contents_available(struct perseas *p, struct ps_segment *segment
 	}
 	ps_shadow_free_room(segment, room);
 	rc = ps_copy_segment_from_mirror(p, segment);
-	return rc ? rc : ps_shadow_make(p, segment);
+	return rc ? rc : ps_shadow_make_from_memory(p, segment);
 }
 
 /* Maps an existing segment and all of its parts, or none of them. */
@@ -344,12 +347,12 @@ void ps_map_send_to_live_mirrors(struct perseas *p, const Perseas__Request *requ
 
 	memset(round.errors, 0, sizeof(round.errors));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = i < p->mirror_count && p->mirrors[i].is_active;
+		round.is_asked[i] = i < p->mirror_count && p->mirrors[i].is_active;
 		round.requests[i] = request;
 	}
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (round.ask[i] && !round.replies[i])
+		if (round.is_asked[i] && !round.replies[i])
 			break_mirror_link(p, &p->mirrors[i], round.errors[i].text);
 	ps_round_free(&round);
 }

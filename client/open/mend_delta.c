@@ -39,9 +39,9 @@ static int add_ranges_of_record(struct perseas *p, const struct ps_logged_record
 
 		if (!ps_range_exists(p, range))
 			return 1;
-		if (ps_cover_reserve(changed) < 0)
+		if (ps_cover_reserve_span(changed) < 0)
 			return 1;
-		ps_cover_add(changed, &span);
+		ps_cover_add_and_merge_span(changed, &span);
 	}
 	return 0;
 }
@@ -53,9 +53,9 @@ static int add_log_bytes_of_record(const struct perseas *p, const struct ps_logg
 	uint64_t at = PS_RING_OFFSET + step->record->position % p->log_size;
 	struct ps_span span = { at, at + ps_align64(step->record->length), 0, 0 };
 
-	if (ps_cover_reserve(log) < 0)
+	if (ps_cover_reserve_span(log) < 0)
 		return 1;
-	ps_cover_add(log, &span);
+	ps_cover_add_and_merge_span(log, &span);
 	return 0;
 }
 
@@ -80,9 +80,9 @@ static int add_overwritten_log_bytes(const struct perseas *p, const struct ps_mi
 		if (length > end - from)
 			length = end - from;
 		span.end += length;
-		if (ps_cover_reserve(log) < 0)
+		if (ps_cover_reserve_span(log) < 0)
 			return 1;
-		ps_cover_add(log, &span);
+		ps_cover_add_and_merge_span(log, &span);
 	}
 	return 0;
 }
@@ -173,7 +173,7 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 			return -1;
 	if (ps_copy_write_commit_slot(p, m))
 		return -1;
-	return ps_rejoin_finish(p, m, &error) ? -1 : 0;
+	return ps_rejoin_have_image_counted(p, m, &error) ? -1 : 0;
 }
 
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)

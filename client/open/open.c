@@ -80,7 +80,7 @@ static int attempt_open(struct perseas *p)
 			return rc;
 		probe_mirrors(p);
 	}
-	return ps_attempt_run(p, &from_mirrors);
+	return ps_attempt_to_own_store(p, &from_mirrors);
 }
 
 /* Makes one attempt to create the store, without opening it. */
@@ -117,10 +117,12 @@ static void set_initial_mirror_states(struct perseas *p, const struct ps_image_p
 			ps_mirror_move_to_state(
 				p, m, PERSEAS_MIRROR_STALE,
 				"its session broke while it was mended for the open; it "
-				"waits for a whole copy");
+				"waits to be brought up to date");
 		else if (m->probe.is_claimed)
-			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_STALE,
-			                        "it was not mended when the store was opened");
+			ps_mirror_move_to_state(
+				p, m, PERSEAS_MIRROR_STALE,
+				"it lagged when the store was opened; it waits to be "
+				"brought up to date");
 		/* The keeper must not claim an image of another store. */
 		else if (!m->probe.code)
 			ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_LOST,
@@ -133,7 +135,7 @@ static void set_initial_mirror_states(struct perseas *p, const struct ps_image_p
 		 * old connection would keep it awake. */
 		ps_mirror_disconnect(p, m);
 	}
-	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
+	ps_ring_drop_all(&p->commit.ring, p->commit.seq + 1);
 	ps_mirrors_decide_staging(p);
 }
 
@@ -300,7 +302,7 @@ static void send_release_to_mirrors(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		round.requests[i] = &request;
-		round.ask[i] = i < p->mirror_count && p->mirrors[i].control;
+		round.is_asked[i] = i < p->mirror_count && p->mirrors[i].control;
 		/* A release promises that this process no longer maps the mirror's memory. */
 		ps_link_end(p, &p->mirrors[i]);
 	}

@@ -241,7 +241,7 @@ static int place_over_retained(struct perseas *p, struct ps_segment *segment, ui
 		               (number)segment->address, (number)address);
 	if (overlaps_memory_of_handle(p, address, segment->size))
 		return fail_cannot_map_at(p, segment, address, EEXIST);
-	if (!ps_retained_has_range(address, segment->size))
+	if (!ps_retained_covers_whole_range(address, segment->size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "perseas_retain left no memory of %llu bytes at 0x%llx, which "
 		               "segment '%s' needs: map it with perseas_map instead",

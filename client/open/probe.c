@@ -23,7 +23,7 @@ static void forget_answer(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_disconnect(p, m);
 	m->was_left_connected = false;
 	ps_probe_result_clear(m);
-	m->in_roster = m->has_vote = false;
+	m->is_image_in_roster = m->has_vote = false;
 }
 
 /* Asks all mirrors with an index of `first` or more for their status, and notes the answers in
@@ -128,7 +128,7 @@ static int choose_store(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j;
 
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	ps_judge_store(&j, told, p->mirror_count);
 	if (j.outlook == PS_OUTLOOK_AMBIGUOUS)
 		return fail_ambiguous_store(p, &j);
@@ -209,10 +209,10 @@ static void match_mirrors_to_members(struct perseas *p, const struct ps_told *to
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->in_roster = j.member_ids[i];
+		m->is_image_in_roster = j.member_ids[i];
 		m->probe.is_listed = j.member_set >> i & 1;
 		m->is_from_spill = false;
-		if (m->in_roster)
+		if (m->is_image_in_roster)
 			memcpy(m->image_id, j.member_ids[i], PS_ID_SIZE);
 		if (j.loaded_set >> i & 1)
 			ps_mirror_note_loaded(m, m->probe.header);
@@ -240,7 +240,7 @@ int ps_probe_find_rosters(struct perseas *p)
 	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
 	int rc = 0;
 
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	/* Rosters and marks that were seen once stay, even if their mirror no longer answers. */
 	p->is_change_decided &= ps_roster_newer(p->next_roster, j.settled);
@@ -260,7 +260,7 @@ int ps_probe_find_rosters(struct perseas *p)
 static bool has_mirror_with_image(const struct perseas *p, const uint8_t *image_id)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].in_roster &&
+		if (p->mirrors[i].is_image_in_roster &&
 		    !memcmp(p->mirrors[i].image_id, image_id, PS_ID_SIZE))
 			return true;
 	return false;
@@ -378,7 +378,7 @@ static int check_no_fork(struct perseas *p)
 	struct ps_judgement j = new_judgement_of_handle(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	j.member_set = ps_probe_sets(p).listed_set;
 	if (!ps_judge_forked(&j, told, p->mirror_count))
 		return 0;
@@ -396,7 +396,7 @@ static int check_restore_finished(struct perseas *p)
 	struct ps_judgement j = new_judgement_of_handle(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	ps_judge_members(&j, told, p->mirror_count);
 	ps_judge_state(&j, told, p->mirror_count);
 	return !p->fills_new_store && ps_judge_unfilled(&j, told, p->mirror_count)
@@ -447,7 +447,7 @@ static int choose_epoch_to_claim_above(struct perseas *p)
 
 	if (!ps_epoch_raise_to_promises(p))
 		return 0;
-	ps_fill_told(p, told);
+	ps_fill_what_mirrors_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	if (!j.settled)
 		return 0;

@@ -69,7 +69,7 @@ static int set_published_seq(struct perseas *p, const uint32_t *ids, unsigned co
 
 		segment->born = seq;
 		if (seq && !rc)
-			rc = ps_shadow_make(p, segment);
+			rc = ps_shadow_make_from_memory(p, segment);
 	}
 	return rc ? rc : ps_layout_refresh(p);
 }
@@ -130,7 +130,7 @@ int ps_publish_record(struct perseas *p, const struct ps_new_segments *new_segme
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
-		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
+		               ps_quorum_count_settled_members(p, ps_mirrors_with_whole_image(p)),
 		               p->member_count, p->acks);
 	/* Every step that can fail comes before the announcement: afterwards no other record may
 	 * use this seq. */
@@ -161,7 +161,7 @@ int ps_map_await_durable(struct perseas *p, int rc_before, uint64_t seq)
 	if (rc_before || !seq)
 		return ps_judge_failed_session(p, rc_before);
 	pthread_mutex_lock(&p->lock);
-	rc = ps_commit_await(p, seq, &since);
+	rc = ps_commit_await_w_mirrors(p, seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -27,7 +27,7 @@ static bool is_destroy_durable(struct perseas *p)
 	bool held;
 
 	pthread_mutex_lock(&p->lock);
-	held = ps_w_mirrors_hold(p, p->destroyed.seq);
+	held = ps_w_mirrors_hold(p, p->destroyed.destroyed_by_seq);
 	pthread_mutex_unlock(&p->lock);
 	return held;
 }
@@ -64,7 +64,7 @@ static void forget_destroyed_segment(struct perseas *p, struct ps_segment *segme
 {
 	assert(p->destroyed.count < PS_SEGMENTS_MAX && !segment->base);
 	p->destroyed.ids[p->destroyed.count++] = segment->id;
-	p->destroyed.seq = seq;
+	p->destroyed.destroyed_by_seq = seq;
 	p->upkeep.publish_generation++;
 	/* A standby's copy of the segment is obsolete, even if it would only be read later. */
 	ps_warm_stop_using_segment(p->warm_copy, segment->id);
@@ -104,7 +104,7 @@ static int check_mirrors_can_destroy(struct perseas *p)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
-		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
+		               ps_quorum_count_settled_members(p, ps_mirrors_with_whole_image(p)),
 		               p->member_count, p->acks);
 	return 0;
 }

@@ -182,8 +182,8 @@ static void inherit_retained(const struct ps_new_segments *new_segments, void *a
 {
 	const struct growing *growing = arg;
 
-	ps_segment_by_name(growing->p, new_segments->segments[0].name)->is_retained =
-		ps_segment_by_id(growing->p, growing->placement.head_id)->is_retained;
+	ps_segment_by_name(growing->p, new_segments->segments[0].name)->memory_outlives_handle =
+		ps_segment_by_id(growing->p, growing->placement.head_id)->memory_outlives_handle;
 }
 
 int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)

@@ -48,7 +48,7 @@ static const struct ps_mirror *find_mirror_of_member(const struct perseas *p,
                                                      const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].in_roster &&
+		if (p->mirrors[i].is_image_in_roster &&
 		    ps_id_equal(member->image_id, p->mirrors[i].image_id))
 			return &p->mirrors[i];
 	return NULL;
@@ -142,7 +142,7 @@ static int delete_image(struct perseas *p, struct ps_mirror *m)
 	/* A mirror of version 8 refuses to delete an image with a live owner, and cannot tell that
 	 * the caller is this owner. */
 	body.claimed = ps_mirror_has_version(p, m, 9);
-	rc = ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error);
+	rc = ps_ask_mirror_and_wait(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? ps_fail(p, rc, "not every image of the unfinished store '%s' is deleted: %s",
 	                    p->store, error.text)

@@ -151,7 +151,7 @@ int perseas_retain(perseas_t *p, void *addr)
 		             "fetched after the close: call perseas_wait_whole first",
 		             segment->name);
 	for (struct ps_segment *s = segment; !rc && s; s = ps_grown_next_part(p, s))
-		s->is_retained = true;
+		s->memory_outlives_handle = true;
 	ps_exclusive_leave(p);
 	return rc;
 }

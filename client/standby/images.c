@@ -262,6 +262,8 @@ bool ps_owner_is_better_known(const Perseas__StoreStatus *a, const Perseas__Stor
 {
 	if (!b || a->header->promised_epoch != b->header->promised_epoch)
 		return !b || a->header->promised_epoch > b->header->promised_epoch;
+	if (!a->n_mirrors != !b->n_mirrors)
+		return a->n_mirrors;
 	return a->silent_ms < b->silent_ms;
 }
 
@@ -274,6 +276,14 @@ int ps_images_find_owner(const struct ps_images *images)
 		    ps_owner_is_better_known(images->told[i], best < 0 ? NULL : images->told[best]))
 			best = (int)i;
 	return best;
+}
+
+bool ps_images_is_left_behind(const struct ps_images *images, const Perseas__StoreStatus *image)
+{
+	if (ps_images_find_owner(images) >= 0 || !images->newest)
+		return false;
+	return image->header->state == PERSEAS__STATE__STATE_JOINING ||
+	       (image->slot && image->slot->epoch < images->newest->slot->epoch);
 }
 
 const char *ps_images_joining_address(const struct ps_images *images)

@@ -52,12 +52,17 @@ bool ps_images_fetch_more(struct ps_images *images, struct ps_peers *peers, cons
  * address. */
 bool ps_images_is_peer_named(const struct ps_images *images, unsigned i);
 
-/* Returns true if `a` knows the live owner better than `b`: the owner's epoch is higher, or the
- * same and heard from more recently. `b` may be NULL. */
+/* Returns true if mirror status `a` tells more of the live owner than `b`, which may be NULL: `a`
+ * has the higher epoch; if the epochs are the same, it alone has the owner's report; otherwise it
+ * heard from the owner later. An owner sends no report to a mirror that it prepares for a copy. */
 bool ps_owner_is_better_known(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b);
 
 /* Returns the peer that knows best who the live owner is, or -1 if no peer sees one. */
 int ps_images_find_owner(const struct ps_images *images);
+
+/* Returns true if no owner is live, and the last one ended before it had brought this image up to
+ * date: a copy to it did not end, or it has an earlier owner's slot. */
+bool ps_images_is_left_behind(const struct ps_images *images, const Perseas__StoreStatus *image);
 
 /* Returns the address of the mirror that the live owner's change of the roster will add, or NULL if
  * it adds none or a roster lists that mirror already. */

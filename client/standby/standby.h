@@ -45,6 +45,7 @@ struct perseas_standby {
 	bool can_hand_over;    /* that thread still takes the store; false once it is leaving */
 	bool is_ending;        /* the thread that follows the store must end */
 	bool is_uncreated;     /* all mirrors report no store, or only an unfinished creation */
+	bool has_seen_store;   /* a mirror had the store once, perhaps before this thread */
 	struct ps_error fault; /* an error that waiting cannot cure; code 0: none */
 	struct perseas_standby_stat stat;
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];

@@ -94,9 +94,24 @@ static bool is_temporary_error(int code)
 	       code != PERSEAS_EDENIED && code != PERSEAS_ERDMA;
 }
 
-/* Sets s->fault if all mirrors have errors that only people can mend, or if no mirror has the
- * store. */
-static void note_fault(struct perseas_standby *s, const struct ps_images *images, bool nowhere)
+/* Returns true if an open may create the store. If the store existed, its mirrors may have been
+ * replaced since the last look, and another store would be empty. */
+static bool may_create(const struct perseas_standby *s)
+{
+	return s->options.flags & PERSEAS_CREATE && !s->has_seen_store;
+}
+
+/* Returns true if no mirror has the store, and this standby does not create it. With PERSEAS_CREATE
+ * it waits for people to repair an image that cannot be read: its process, started again, might
+ * create a store on the mirrors of its list. */
+static bool is_store_gone(const struct perseas_standby *s, bool has_no_image)
+{
+	return s->options.flags & PERSEAS_CREATE ? s->is_uncreated && s->has_seen_store
+	                                         : has_no_image;
+}
+
+/* Sets s->fault if all mirrors have errors that only people can mend, or if the store is gone. */
+static void note_fault(struct perseas_standby *s, const struct ps_images *images, bool has_no_image)
 {
 	const struct ps_peers *peers = images->peers;
 	unsigned lasting = 0, last = 0;
@@ -110,11 +125,12 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 	}
 	if (lasting == peers->count)
 		s->fault = images->errors[last];
-	else if (nowhere && !(s->options.flags & PERSEAS_CREATE))
+	else if (is_store_gone(s, has_no_image))
 		ps_error_set(&s->fault, PERSEAS_ENOSTORE,
-		             "%u mirrors answered, and none has a store '%s' that can be read: "
+		             "%u mirrors answered, and none has a store '%s' that can be read%s: "
 		             "create it, or give the mirrors that have it",
-		             images->answered, s->store);
+		             images->answered, s->store,
+		             s->has_seen_store ? ", though one had it before" : "");
 }
 
 /* Returns true if an open may create the store: every mirror answered, and none has more than an
@@ -151,8 +167,9 @@ static void note_images(void *arg, const struct ps_images *images,
 	pthread_mutex_lock(&s->lock);
 	note_mirrors(s, images);
 	note_owner(s, images);
-	note_fault(s, images, now->has_no_image);
+	s->has_seen_store |= images->newest != NULL;
 	s->is_uncreated = is_uncreated(images);
+	note_fault(s, images, now->has_no_image);
 	reserve_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
 	/* Without an owner the store does not change: let the copy complete from its present
@@ -208,8 +225,7 @@ static void look_at_store(struct perseas_standby *s)
 	ps_follow_look_at_store(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* PERSEAS_CREATE: the open creates a store that no mirror has. */
-	ownership = s->is_uncreated && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE
-	                                                                 : now.ownership;
+	ownership = s->is_uncreated && may_create(s) ? PS_OWNER_NONE : now.ownership;
 	due = is_turn(s, &now, ownership, &held);
 	s->stat.state = standby_state(ownership, due);
 	if (held)
@@ -392,6 +408,8 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	pthread_mutex_lock(&s->lock);
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
+	if (!may_create(s))
+		p->options.flags &= ~PERSEAS_CREATE;
 	save_unlisted_mirrors(s);
 	ps_unlisted_mirrors_learn_from(s->unlisted, p);
 	add_unlisted_members_to_handle(s);

@@ -132,6 +132,46 @@ int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len)
 	return pack_with_length(&reply->base, bytes, len);
 }
 
+static uint8_t *put_varint(uint8_t *at, size_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*at++ = (uint8_t)(value | 0x80);
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+size_t ps_read_reply_head(uint32_t length, uint8_t head[PS_READ_REPLY_HEAD])
+{
+	enum { LENGTH_DELIMITED = 2, BYTES = 1 /* the field of ReadReply */ };
+	uint8_t inner[PS_READ_REPLY_HEAD];
+	uint8_t *end = put_varint(inner, BYTES << 3 | LENGTH_DELIMITED);
+	const size_t inner_length = (size_t)(put_varint(end, length) - inner);
+
+	end = put_varint(head, PERSEAS__REPLY__BODY_READ << 3 | LENGTH_DELIMITED);
+	end = put_varint(end, inner_length + length);
+	memcpy(end, inner, inner_length);
+	return (size_t)(end - head) + inner_length;
+}
+
+int ps_read_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len, size_t *at)
+{
+	const uint32_t read = (uint32_t)reply->read->bytes.len;
+	Perseas__Reply rest = *reply;
+	uint8_t head[PS_READ_REPLY_HEAD];
+	const size_t head_length = ps_read_reply_head(read, head);
+	uint32_t length;
+
+	assert(reply->read->bytes.len <= PS_READ_REQUEST_MAX);
+	rest.body_case = PERSEAS__REPLY__BODY__NOT_SET;
+	*at = sizeof length + head_length;
+	if (pack_message(&rest.base, *at + read, bytes, len) != 0)
+		return -1;
+	length = (uint32_t)(*len - sizeof length);
+	memcpy(*bytes, &length, sizeof length);
+	memcpy(*bytes + sizeof length, head, head_length);
+	return 0;
+}
+
 /* Returns the message if it has no fault. Otherwise frees it, sets *why to the fault, and returns
  * NULL. */
 static void *message_if_faultless(void *message, const char *fault, const char **why)
@@ -196,15 +236,19 @@ Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **w
 }
 
 Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *bytes, size_t len,
-                                   const char **why)
+                                   Perseas__ReadReply *read, const char **why)
 {
 	Perseas__Reply *reply = NULL;
 
 	*why = "the bytes are not a reply, or there is no memory";
 	if (len <= PS_MESSAGE_MAX)
 		reply = perseas__reply__unpack(memory, len, bytes);
-	if (!reply)
+	if (!reply || (read && reply->body_case != PERSEAS__REPLY__BODY__NOT_SET))
 		return NULL;
+	if (read) {
+		reply->body_case = PERSEAS__REPLY__BODY_READ;
+		reply->read = read;
+	}
 	*why = all_fields_known(&reply->base) ? ps_reply_fault(reply) : "it has an unknown field";
 	return *why ? NULL : reply;
 }

@@ -64,9 +64,19 @@ int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len);
 Perseas__Request *ps_request_unpack(const uint8_t *bytes, size_t len, const char **why);
 Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **why);
 /* Unpacks a reply with the caller's allocator, for code that must not call malloc(). The memory is
- * never given back. Texts are unmodified and must not be shown. */
+ * never given back. Texts are unmodified and must not be shown. If the body of a ReadReply was
+ * received apart from the message, the caller passes it as `read`; otherwise NULL. */
 Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *bytes, size_t len,
-                                   const char **why);
+                                   Perseas__ReadReply *read, const char **why);
+
+/* A packed Reply that grants a Read is a head, the bytes that were read, and the other fields. So
+ * the bytes need not be copied into the message. */
+enum { PS_READ_REPLY_HEAD = 16 }; /* maximum bytes of a head */
+/* Writes the head of a reply with `length` bytes. Returns its length. */
+size_t ps_read_reply_head(uint32_t length, uint8_t head[PS_READ_REPLY_HEAD]);
+/* Packs like ps_reply_pack(), but leaves out the bytes that were read: the caller puts them
+ * at *at. */
+int ps_read_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len, size_t *at);
 
 /* The sentence for data that a later version wrote. It is recognized by its address. */
 extern const char ps_later_version_text[];

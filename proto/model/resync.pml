@@ -423,7 +423,7 @@ init {
  * quick found -DMISTAKE=14 -DW=1 -DOWNERS=2 -DBREAKS=2: a posted chunk is not sent again after a break
  *   in the code: sim due-dropped
  * full found -DMISTAKE=15 -DW=1 -DOWNERS=2 -DBREAKS=2: what a break left unread of the map is forgotten
- *   in the code: unit test_due_granules test_a_broken_comparison_begins_again
+ *   in the code: unit test_unsent_granules test_a_broken_comparison_begins_again
  * quick found -DMISTAKE=16 -DW=1 -DOWNERS=2: what an open transaction stored is compared
  *   in the code: unit test_digests open_transactions_are_not_compared
  * quick found -DMISTAKE=17 -DW=1 -DOWNERS=2: what changed since it was compared is not sent

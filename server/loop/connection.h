@@ -1,7 +1,7 @@
 /*
  * connection.h - a control connection, for the files that implement it: control_loop.c reads
- * requests and sends replies, jobs_loop.c runs long requests as jobs, watch_loop.c lets requests
- * wait, and connection_loop.c has accepting, timers and rate limits.
+ * requests, output_loop.c sends replies, jobs_loop.c runs long requests as jobs, watch_loop.c lets
+ * requests wait, and connection_loop.c has accepting, timers and rate limits.
  */
 #ifndef PERSEAS_SERVER_CONNECTION_H
 #define PERSEAS_SERVER_CONNECTION_H
@@ -128,6 +128,12 @@ void connection_write(struct connection *connection);
 /* Called when the job of a request has ended: sends its reply and reads the next request. */
 void connection_reply_after_job(struct connection *connection);
 void connection_close(struct connection *connection);
+
+/* output_loop.c */
+/* Sends what the socket takes. Returns 0, or -1 if the connection must be closed. */
+int connection_send_output(struct connection *connection);
+/* Frees the output, which was sent or never will be. */
+void connection_free_output(struct connection *connection);
 /* Sends a heartbeat. Returns false if the connection must be closed. */
 bool connection_send_heartbeat(struct connection *connection);
 

@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,25 +121,6 @@ const struct session_ops connection_session = {
 	.has_room_for_owner = session_has_room_for_owner,
 };
 
-/* Frees the output, which was sent or never will be. */
-static void free_output(struct connection *connection)
-{
-	if (connection->output.ends) {
-		/* The end of this connection tells the client that the daemon has exited, so keep
-		 * the socket open until then. */
-		connection->daemon->spill_requester_fd = fcntl(connection->stream.fd,
-		                                               F_DUPFD_CLOEXEC, 0);
-		daemon_stop(connection->daemon);
-	}
-	for (unsigned i = 0; i < connection->output.fd_count; i++)
-		close(connection->output.fds[i]);
-	free(connection->output.bytes);
-	memset(&connection->output, 0, sizeof(connection->output));
-	connection->sent = 0;
-	connection_stop_timer(connection, DUE_REPLY);
-	connection_update_large_bytes(connection);
-}
-
 static void free_event(struct event **event)
 {
 	if (*event)
@@ -161,7 +141,7 @@ static void free_connection(struct connection *connection)
 	*connection->link = connection->next;
 	admission_remove(&connection->admitted);
 	connection->input_capacity = 0;
-	free_output(connection);
+	connection_free_output(connection);
 	free_event(&connection->readable);
 	free_event(&connection->writable);
 	free_event(&connection->due_timer);
@@ -194,47 +174,6 @@ void connection_close(struct connection *connection)
 		connection_close(kept);
 }
 
-/* Waits until the socket takes the rest of the output. */
-static int wait_writable(struct connection *connection)
-{
-	event_del(connection->readable);
-	event_add(connection->writable, NULL);
-	connection_start_timer(connection, DUE_REPLY, connection->daemon->message_ns);
-	return 0;
-}
-
-/* Calls sendmsg() once for the rest of the output, with descriptors before the first byte. */
-static ssize_t send_rest_of_output(struct connection *connection)
-{
-	struct control_reply *output = &connection->output;
-	struct iovec rest = { output->bytes + connection->sent, output->len - connection->sent };
-
-	if (connection->sent == 0 && output->fd_count > 0)
-		return shm_send(connection->stream.fd, rest.iov_base, rest.iov_len, output->fds,
-		                output->fd_count);
-	return ps_stream_send(&connection->stream, &rest, 1);
-}
-
-/* Sends what the socket takes. Returns 0, or -1 if the connection must be closed. */
-static int send_output(struct connection *connection)
-{
-	struct control_reply *output = &connection->output;
-
-	while (connection->sent < output->len) {
-		ssize_t n = send_rest_of_output(connection);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return wait_writable(connection);
-		if (n < 0)
-			return -1;
-		connection->sent += (size_t)n;
-	}
-	free_output(connection);
-	return connection->stage == STAGE_FLUSHING ? -1 : 0;
-}
-
 static int send_hello(struct connection *connection, uint32_t answer)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, answer };
@@ -244,7 +183,7 @@ static int send_hello(struct connection *connection, uint32_t answer)
 		return -1;
 	memcpy(connection->output.bytes, &hello, sizeof(hello));
 	connection->output.len = sizeof(hello);
-	return send_output(connection);
+	return connection_send_output(connection);
 }
 
 /* Answers the hello even if there is no common version, so that the peer can say what is wrong. */
@@ -322,22 +261,7 @@ static int finish_request(struct connection *connection)
 		connection->input_capacity = 0;
 	}
 	connection_update_large_bytes(connection);
-	return send_output(connection);
-}
-
-bool connection_send_heartbeat(struct connection *connection)
-{
-	static uint32_t nothing;
-	const struct iovec part = { &nothing, sizeof(nothing) };
-	ssize_t sent;
-
-	assert(connection->output.len == 0);
-	sent = ps_stream_send(&connection->stream, &part, 1);
-	/* If the socket is full, it still has earlier heartbeats, which suffice. But TLS must
-	 * complete a record that it began. */
-	return sent == (ssize_t)sizeof(nothing) ||
-	       (sent < 0 && !connection->stream.tls &&
-	        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+	return connection_send_output(connection);
 }
 
 /* Returns how many bytes of input the next step needs. */
@@ -583,7 +507,7 @@ void connection_write(struct connection *connection)
 	if (connection->stage == STAGE_TLS) {
 		event_del(connection->writable);
 		connection_read(connection);
-	} else if (send_output(connection) < 0) {
+	} else if (connection_send_output(connection) < 0) {
 		connection_close(connection);
 	} else if (connection->output.len == 0) {
 		event_del(connection->writable);

@@ -6,7 +6,8 @@
  *   activation.c       sockets that a service manager has opened
  *   listen.c           listening sockets
  *   connection_loop.c  control connections: identities, timers, rate limits
- *   control_loop.c     control connections: requests and replies
+ *   control_loop.c     control connections: requests
+ *   output_loop.c      control connections: replies
  *   jobs_loop.c        long requests, as jobs that take turns with the loop (jobs.c)
  *   watch_loop.c       requests that wait until a store gains or loses its owner
  *   names_loop.c       images whose files were removed

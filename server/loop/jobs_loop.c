@@ -167,6 +167,8 @@ static void run_request_job(struct job *job)
 
 	stores_begin_request(connection->daemon->stores, connection->subject.store);
 	handle_request(connection);
+	/* The image may change before the reply is sent. */
+	assert(connection->output.read.len == 0);
 	stores_end_request(connection->daemon->stores, connection->subject.store);
 }
 

@@ -418,7 +418,11 @@ static int pack_answer(const struct call *call, struct control_reply *reply)
 	if (!version || version >= IDENTITY_VERSION)
 		answer->daemon = stores_daemon_id(call->stores);
 	assert(version_knows(call->session, &answer->base));
-	return ps_reply_pack(answer, &reply->bytes, &reply->len);
+	reply->read.len = 0;
+	if (answer->body_case != PERSEAS__REPLY__BODY_READ)
+		return ps_reply_pack(answer, &reply->bytes, &reply->len);
+	reply->read = answer->read->bytes;
+	return ps_read_reply_pack(answer, &reply->bytes, &reply->len, &reply->read_at);
 }
 
 /* Replaces the reply by a refusal if the image was torn in the meantime: what was read of it may be
@@ -433,6 +437,18 @@ static int discard_torn(struct call *call, struct control_reply *reply)
 	reply->bytes = NULL;
 	set_refusal(call->answer, ret, call->why);
 	return pack_answer(call, reply);
+}
+
+int control_copy_read(struct stores *stores, struct control_reply *reply, size_t sent)
+{
+	struct why why = { 0 };
+	const size_t done = sent > reply->read_at ? sent - reply->read_at : 0;
+
+	if (done < reply->read.len)
+		memcpy(reply->bytes + reply->read_at + done, reply->read.data + done,
+		       reply->read.len - done);
+	reply->read.len = 0;
+	return store_check_torn(stores, reply->store, &why) ? -1 : 0;
 }
 
 static int handle_request(struct stores *stores, struct session *session, const char *version,

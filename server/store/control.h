@@ -13,6 +13,11 @@
 struct control_reply {
 	uint8_t *bytes; /* the caller frees them */
 	size_t len;
+	/* Bytes of the image that a Read asked for, which `bytes` still lacks at `read_at`. The
+	 * caller must send or copy them (control_copy_read) before another request is handled.
+	 * Length 0: none. */
+	ProtobufCBinaryData read;
+	size_t read_at;
 	int fds[PS_REGIONS_MAX]; /* descriptors of shared memory */
 	unsigned fd_count;
 	bool ends; /* the daemon must exit after the reply is sent */
@@ -65,6 +70,11 @@ int control_pack_progress(uint64_t id, uint64_t done, uint8_t **bytes, size_t *l
  * -1 if memory or descriptors are out. `version` is that of the daemon. */
 int control_handle(struct stores *stores, struct session *session, const char *version,
                    const uint8_t *bytes, size_t len, struct control_reply *reply);
+
+/* Copies the bytes that a Read asked for into the reply, except those that belong to the first
+ * `sent` bytes of the reply. Returns 0, or -1 if the image is torn: the copied bytes may be zeros,
+ * so the caller must not send them. */
+int control_copy_read(struct stores *stores, struct control_reply *reply, size_t sent);
 
 /* One more than the highest number of a request in control.proto: the size of an array indexed by
  * requests, with 0 for those that could not be decoded. */

@@ -147,6 +147,9 @@ void work_create(struct work *w);
 /* A new owner opens it and maps everything; what it finds must be a state that has all that was
  * acknowledged. False: it could not. */
 bool work_open(struct work *w);
+
+/* The keeper goes its rounds until all mirrors are live. */
+void work_keep_until_live(struct work *w);
 void work_close(struct work *w);
 
 /* Makes and publishes segments with these ids; names are made from ids. */

@@ -163,6 +163,19 @@ bool work_open(struct work *w)
 	return true;
 }
 
+void work_keep_until_live(struct work *w)
+{
+	struct perseas_stat stat;
+
+	for (unsigned rounds = 0; rounds < 1000; rounds++) {
+		perseas_stat(w->p, &stat);
+		if (stat.live == stat.mirrors)
+			return;
+		direct_keep(w->d, w->p);
+	}
+	wrong(w, "a mirror is not brought up to date");
+}
+
 /* Keeps the sums, which end with the handle. */
 static void count(struct work *w)
 {

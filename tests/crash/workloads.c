@@ -300,7 +300,8 @@ static void run_dropped(struct work *w)
 	work_close(w);
 }
 
-/* The mirrors lose their memory one after the other, and are made anew by the next owner. */
+/* The mirrors lose their memory one after the other, and are made anew while the next owner goes
+ * on. */
 static void run_lost(struct work *w)
 {
 	begin_store(w, 700, 1500);
@@ -309,6 +310,24 @@ static void run_lost(struct work *w)
 		work_lose(w, mirror);
 		one_by_one(w, 2);
 		work_die(w);
+		if (!work_open(w))
+			return;
+		one_by_one(w, 1);
+		work_keep_until_live(w);
+	}
+	one_by_one(w, 2);
+	work_close(w);
+}
+
+/* The mirrors, both of which are needed, lose their memory one after the other, and are made anew
+ * by the open. */
+static void run_lost_needed(struct work *w)
+{
+	begin_store(w, 700, 1500);
+	for (unsigned mirror = 0; mirror < 2; mirror++) {
+		one_by_one(w, 4);
+		work_die(w);
+		work_lose(w, mirror);
 		if (!work_open(w))
 			return;
 	}
@@ -390,6 +409,8 @@ const struct workload workloads[] = {
 	{ "dropped, 2 of 3, staged", 3, 2, 8192, true, false, true, false, run_dropped, 0, 0 },
 	{ "lost, 2 of 3, staged", 3, 2, 4096, true, false, true, false, run_lost, 0, 0 },
 	{ "lost, 2 of 3, direct", 3, 2, 8192, false, false, true, false, run_lost, 0, 0 },
+	{ "lost, 2 of 2, staged", 2, 2, 4096, true, false, true, false, run_lost_needed, 0, 0 },
+	{ "lost, 2 of 2, direct", 2, 2, 8192, false, false, true, false, run_lost_needed, 0, 0 },
 	{ "heap, one mirror, staged", 1, 1, 16384, true, false, true, false, run_heap, 0, 0 },
 	{ "heap, one mirror, direct", 1, 1, 16384, false, false, true, false, run_heap, 0, 0 },
 	{ "heap, 2 of 3, staged", 3, 2, 16384, true, false, true, false, run_heap, 0, 0 },

@@ -170,7 +170,7 @@ static void do_bounded(struct page *page)
 	do
 		for (uint64_t k = 1; k <= POSTED; k++, page->attempted++)
 			post_bounded(&b, k);
-	while (now_ms() < start + 4 * (uint64_t)BOUND_MS || !is_told());
+	while (now_ms() < start + 4 * (uint64_t)BOUND_MS || !b.first || !is_told());
 	(void)getchar();
 	need(b.first > 0, "no commit was old");
 	good(perseas_flush(p), "flush");

@@ -17,7 +17,7 @@ import zlib
 
 import pytest
 
-from drill import BUILD, SECONDS, mirror_list, process_state, tied, wait_for
+from drill import BUILD, SECONDS, mirror_list, process_state, run_command, tied, wait_for
 
 TELLER = BUILD / "tests/drills/teller"
 FENCED = 3                              # exit status
@@ -284,6 +284,15 @@ class Tellers:
                               stderr=subprocess.PIPE, text=True, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
+
+    def verify_images(self, store, daemons, page):
+        """As verify, then compares the images of all mirrors. The process that took the store over
+        may have ended before a mirror that lagged was up to date; perseas recover waits for it."""
+        number = self.verify(store, daemons, page)
+        for verb in "recover", "verify":
+            done = run_command(verb, store, mirrors=daemons)
+            assert done.status == 0, done
+        return number
 
     def close_ended(self):
         """Closes the pipes of ended processes, so that a long drill does not run out of

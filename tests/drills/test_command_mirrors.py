@@ -10,8 +10,8 @@ import pytest
 
 import wire
 from binding import CREATE, TAKEOVER, PerseasError, Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, fill, mirror_list, process_state,
-                   run_command, status_of, wait_even, wait_for)
+from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, command_line, fill, mirror_list,
+                   process_state, run_command, status_of, wait_even, wait_for)
 from test_command import serve
 
 
@@ -173,7 +173,7 @@ def test_spill_waits_for_the_end_of_the_mirror():
     the command must not have printed anything yet."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = "127.0.0.1:%d" % listener.getsockname()[1]
-        command = subprocess.Popen([BUILD / "perseas", "spill", address], text=True,
+        command = subprocess.Popen(command_line("spill", address), text=True,
                                    stdout=subprocess.PIPE)
         connection, _ = listener.accept()
         with connection:
@@ -266,6 +266,12 @@ def members(store, daemons):
     return {m["address"] for m in told["members"]}, told["acks"], told["settled"]
 
 
+def states_of(store, daemons):
+    """Returns the mirrors' states as their owner sees them, or [] before its first report."""
+    owner = status_of(store, daemons)["owner"]
+    return [m["state"] for m in owner["mirrors"]] if owner else []
+
+
 @pytest.fixture(params=["live", "resting"])
 def held(request, mirrors):
     """(three mirrors and a fourth, the open store or None), with an owner and without."""
@@ -346,8 +352,8 @@ def test_a_change_that_could_not_be_settled_is_refused(perseas, held):
     daemons, _, owner = held
     daemons[2].kill9()
     if owner:
-        wait_for(lambda: "down" in [m["state"] for m in status_of("s", daemons[:2])["owner"]
-                                    ["mirrors"]], SECONDS, "an owner that sees a dead mirror")
+        wait_for(lambda: "down" in states_of("s", daemons[:2]), SECONDS,
+                 "an owner that sees a dead mirror")
     done = perseas("roster", "remove", "s", mirror_list(daemons), daemons[1].address)
     assert done.status == NO, done
     assert "as it would be has 1 of 2 mirrors live, and a commit needs 2" in done.err, done
@@ -374,11 +380,8 @@ def test_a_change_is_taken_back(perseas, mirrors):
                                   extra.address, "--wait", "3600")
             wait_for(lambda: any((status_of("s", [d])["owner"] or {}).get("order")
                                  for d in daemons), SECONDS, "an order")
-            def states():
-                owner = status_of("s", daemons)["owner"]
-                return [m["state"] for m in owner["mirrors"]] if owner else []
-
-            wait_for(lambda: "resyncing" in states(), SECONDS, "a copy that is being made")
+            wait_for(lambda: "resyncing" in states_of("s", daemons), SECONDS,
+                     "a copy that is being made")
             done = perseas("roster", "cancel", "s", mirror_list(daemons))
             assert done.status == OK and "taken back" in done.out, done
             done = waiting.result(SECONDS)
@@ -453,8 +456,7 @@ def test_status_shows_the_mirrors_as_their_owner_sees_them(perseas, mirrors):
     daemons = mirrors(3)
 
     def seen():
-        owner = status_of("s", daemons[:2])["owner"]
-        return [m["state"] for m in owner["mirrors"]] if owner else []
+        return states_of("s", daemons[:2])
 
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)

@@ -71,4 +71,5 @@ def test_banks_of_two_languages_follow_one_another(first, banks):
         assert "100000 in all accounts" in lines[1], out
         assert transfers_in(lines[1]) == transfers_in(lines[0]) + 10 and \
             transfers_in(lines[0]) >= seen + 10
-        assert run_command("verify", "bank", mirrors=mirrors).status == 0
+        for verb in "recover", "verify":
+            assert run_command(verb, "bank", mirrors=mirrors).status == 0

@@ -94,7 +94,8 @@ def lead(daemon, to):
 
 def report_on(address, daemons):
     """Returns the owner's report about its mirror at that address."""
-    for report in status_of("bank", daemons).get("owner", {}).get("mirrors", []):
+    owner = status_of("bank", daemons)["owner"] or {}
+    for report in owner.get("mirrors", []):
         if report["address"] == address:
             return report
     return {"state": "", "trouble": ""}

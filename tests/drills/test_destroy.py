@@ -25,9 +25,10 @@ def files(daemon):
 
 def test_its_memory_goes_back_and_its_name_is_free(mirrors, fabric):
     """A mapped segment is not destroyed. Once it is, it is gone in the owner, on every mirror, also
-    after restarts, and for the next owner, which creates another segment with its name."""
+    after restarts, and for the next owner, which creates another segment with its name. W = 3: a
+    mirror that lagged at the end would free the memory at the next claim."""
     daemons = mirrors(3, fabric)
-    fill("s", daemons, {"kept": b"k" * 5000, "more": b"m" * 70000})
+    fill("s", daemons, {"kept": b"k" * 5000, "more": b"m" * 70000}, acks=3)
     with Store("s", mirror_list(daemons)) as store:
         store.map("more")
         with pytest.raises(PerseasError, match="unmap it") as raised:

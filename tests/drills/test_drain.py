@@ -106,6 +106,11 @@ def members(name, daemons):
     return [m["address"] for m in told.json()["roster"]["members"]]
 
 
+def epoch_of(name, daemons):
+    told = run_command("status", name, "--json", "--connect-timeout", TIMEOUT, mirrors=daemons)
+    return told.json()["newest"]["epoch"]
+
+
 def check_count(name, daemons, count):
     """Checks that every mirror of the store's roster has what was acknowledged."""
     with Store(name, ",".join(members(name, daemons)), **PATIENT) as store:
@@ -213,8 +218,9 @@ class Held:
     def copies(self):
         """Returns whether the owner has begun to copy."""
         told = status_of("s", self.daemons[:3])["owner"]
-        return told["order"] and any(m["address"] == self.relay.address and
-                                     m["state"] == "resyncing" for m in told["mirrors"])
+        return told and told["order"] and any(
+            m["address"] == self.relay.address and m["state"] == "resyncing"
+            for m in told["mirrors"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -269,6 +275,32 @@ def test_a_target_that_died_after_the_change_is_replaced_before_the_image_is_del
     assert done.status == OK and images(a) == [], done
     assert sorted(members("s", [b, c])) == sorted(d.address for d in (b, c, other))
     check_count("s", [b, c, other], store.end())
+
+
+def test_an_image_is_deleted_once_the_other_mirrors_are_up_to_date(fleet, mirrors):
+    """Another mirror loses its memory, and has no room for a new image. It is named, and the old
+    image is kept. Once there is room, the drain has the mirror brought up to date, since the store
+    has no owner."""
+    a, b, d = fleet("r1", "r2", "r4")
+    c, = mirrors(1, options=("--boot-id", "%032x" % 99, "--label", "host=h99", "--label", "rack=r3",
+                             "--label", "zone=z", "--max-memory", "3M"))
+    fill("s", [a, b, c], {"data": bytes(1 << 20)}, **PATIENT)
+    c.lose_memory()
+    c.restart()
+    fill("weight", [c], {"data": bytes(2 << 20)}, **PATIENT)
+    run = begin(a.address, mirror_list([b, d]))
+    wait_for(lambda: d.address in members("s", [b]), SECONDS, "a change of the roster")
+    changed = epoch_of("s", [b])
+    wait_for(lambda: epoch_of("s", [b]) > changed, SECONDS, "an open for the sake of the mirror")
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=SECONDS)
+    assert run.returncode == PARTLY and images(a) == ["s"], (out, err)
+    assert c.address + " of its new roster is not up to date" in err, err
+    assert "store 's': %s took its place, and its image is kept" % d.address in out, out
+    assert run_command("drop", "weight", c.address, "--yes").status == OK
+    done = drain(a.address, mirrors=[b, d])
+    assert done.status == OK and images(a) == [], done
+    assert run_command("verify", "s", mirrors=[b, c, d]).status == OK
 
 
 def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):

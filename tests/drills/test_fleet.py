@@ -114,7 +114,8 @@ def test_owners_and_what_is_wrong_are_said(mirrors):
     with Store("owned", mirror_list([a, b, c]), flags=CREATE, **PATIENT) as store:
         store.map("data", 4096)
         store.publish()
-        wait_for(lambda: status_of("owned", [a])["owner"]["mirrors"], SECONDS, "a report")
+        wait_for(lambda: (status_of("owned", [a])["owner"] or {}).get("mirrors"), SECONDS,
+                 "a report")
         lines = lines_of(show(daemons))
         assert list(lines)[0] == "moved", "a store with a warning comes before the others"
         assert b.address + " has an image that no roster lists" in lines["moved"][-1]

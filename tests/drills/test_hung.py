@@ -113,7 +113,7 @@ def test_a_doubt_ends_by_a_copy_beside_one_that_hangs(copied):
     """Five mirrors, W = 3: one hangs, another missed more than the ring has, and when a third one
     dies, a commit is in doubt. The doubt ends when the second one is back and was copied whole."""
     def doubt(how):
-        daemons, desk = copied(5, 3, SMALL_RING)
+        daemons, desk = copied(5, 3, SMALL_RING, "commit-ms=600000")
         with disturbed(daemons[HELD], how):
             until(lambda: desk.states()[HELD][0] == "down", "a mirror that is missed")
             daemons[1].kill9()

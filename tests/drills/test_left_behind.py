@@ -5,7 +5,7 @@ import sys
 
 import wire
 from binding import CREATE, Standby, Store
-from drill import HERE, OK, SECONDS, fill, mirror_list, run_command, wait_for
+from drill import HERE, OK, SECONDS, fill, mirror_list, run_command, status_of, wait_for
 from test_epochs import add_to_header
 from test_later_version import LEVEL, ROSTER
 from test_run import LIVES, run  # noqa: F401
@@ -37,6 +37,12 @@ def replace(old, new, daemons):
     assert done.status == OK, done
 
 
+def wait_followed(daemon):
+    """Waits until a standby, which needs a name, watches a mirror of the present roster. It may not
+    have run since the change, and could not find this mirror if those of its list were dropped."""
+    wait_for(lambda: status_of("bank", [daemon])["standbys"], SECONDS, "a standby that follows")
+
+
 def drop(daemon):
     """Drops the image of a mirror that left, as an operator does."""
     assert run_command("drop", "bank", "--yes", mirrors=[daemon]).status == OK
@@ -45,6 +51,7 @@ def drop(daemon):
 def replace_both(daemons):
     for old, new in zip(daemons[:2], daemons[2:]):
         replace(old, new, daemons)
+    wait_followed(daemons[2])
     for old in daemons[:2]:
         drop(old)
 
@@ -68,6 +75,7 @@ def test_a_mirror_that_refuses_for_a_while_ends_no_perseas_run(mirrors, run):  #
         runner = run("bank", [first], CREATOR)
         runner.wait_said(LIVES)
         replace(first, second, daemons)
+        wait_followed(second)
         drop(first)
         header = second.memory / "bank" / "header"
         before = header.read_bytes()
@@ -82,7 +90,7 @@ def test_a_mirror_that_refuses_for_a_while_ends_no_perseas_run(mirrors, run):  #
 
 def test_a_standby_in_a_process_follows_the_roster(mirrors):
     daemons = begin(mirrors)
-    with Standby("bank", mirror_list(daemons[:2]), flags=CREATE) as standby:
+    with Standby("bank", mirror_list(daemons[:2]), flags=CREATE, name=b"standby") as standby:
         with Store("bank", mirror_list(daemons[:2])):
             wait_for(lambda: standby.state() == "owned", SECONDS, "a standby")
             replace_both(daemons)
@@ -117,10 +125,11 @@ def test_an_image_that_cannot_be_read_is_no_reason_to_make_another(mirrors):
     image is damaged, until an operator repairs it."""
     daemons = first, second = mirrors(2)
     fill("bank", [first], {"accounts": CONTENTS})
-    with Standby("bank", first.address, flags=CREATE) as standby:
+    with Standby("bank", first.address, flags=CREATE, name=b"standby") as standby:
         with Store("bank", first.address):
             wait_for(lambda: standby.state() == "owned", SECONDS, "a standby")
             replace(first, second, daemons)
+            wait_followed(second)
         drop(first)
         second.kill9()
         header = second.memory / "bank" / "header"

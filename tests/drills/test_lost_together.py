@@ -18,6 +18,7 @@ def store(mirrors, tellers):  # noqa: F811
     desk = tellers.desk(page)
     desk.open("books", daemons, "create", "acks=2")
     desk.books()
+    desk.settle()                       # with the publish, a mirror only needs what it missed
     desk.ask("start")
     until(lambda: page.acked > 50, "transactions", SECONDS)
     return daemons, page, desk

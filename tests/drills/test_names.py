@@ -51,7 +51,8 @@ while told != wanted:
             told = "opened"
     except PerseasError as error:
         told = error.name
-        assert "did not say in time" in str(error), error
+        # Where an open is wanted, a mirror may also be too slow for these timeouts.
+        assert wanted == "opened" or "did not say in time" in str(error), error
 say(told)
 """
 

@@ -373,10 +373,10 @@ def test_the_one_that_is_promoted_owns_the_store(owners):
     os.killpg(first.pid(), signal.SIGKILL)
     wait_for(lambda: first("monitor") == NOT_RUNNING, SECONDS, "the end of the first")
     assert second("promote") == SUCCESS, second.words
+    await_application(second)           # demote kills one whose open takes longer than stop_after
     assert second("monitor", OCF_CHECK_LEVEL="10") == PROMOTED
     assert second("demote") == SUCCESS and second("monitor") == SUCCESS
     wait_ownerless("bank", first.daemons)
-    await_application(second)
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """`perseas recover`: in place, into files, and onto other mirrors."""
 import json
 import os
+import pathlib
+import re
 import resource
 import shlex
 import shutil
@@ -10,7 +12,7 @@ import subprocess
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, command_line, fill, mirror_list,
+from drill import (FAILURE, MIB, NO, OK, SECONDS, USAGE, command_line, fill, mirror_list,
                    run_command, status_of, wait_for, wait_ownerless)
 from relay import Relay
 
@@ -52,7 +54,7 @@ def test_recover_in_place_mends_what_a_crash_left(perseas, mirrors, owner):
     wait_ownerless("s", daemons)
     done = perseas("recover", "s", mirrors=daemons)
     assert done.status == OK, done
-    assert "chosen: epoch 1, transaction 2" in done.out and "made anew" in done.out
+    assert "chosen: epoch 1, transaction 2" in done.out and "gets a new one" in done.out
     assert "on 3 of 3 mirrors" in done.out
     assert perseas("verify", "s", mirrors=daemons).status == OK
     with Store("s", mirror_list(daemons)) as store:
@@ -249,9 +251,9 @@ def test_recover_to_files_leaves_none_when_the_manifest_cannot_be_written(mirror
     for path, call, when in ((partial, "write", 1), (partial, "write", 2), (partial, "write", 3),
                              (partial, "fsync", 1), ("", "fsync", 1)):
         done = subprocess.run(
-            ["sh", "-c", "exec strace -D -qq -o %s -P %s/%s -e inject=%s:error=ENOSPC:when=%d "
-             "%s recover s %s --to %s" % (trace, to, path, call, when, BUILD / "perseas",
-                                          daemon.address, to)],
+            ["sh", "-c", "exec strace -D -qq -o %s -P %s/%s -e inject=%s:error=ENOSPC:when=%d %s" %
+             (trace, to, path, call, when,
+              shlex.join(command_line("recover", "s", daemon.address, "--to", to)))],
             capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == FAILURE and "No space left" in done.stderr, done
         assert os.listdir(to) == []
@@ -269,8 +271,8 @@ def test_a_killed_recover_to_files_can_be_run_again(perseas, mirrors, tmp_path):
         to.mkdir()
         (to / "notes").write_text("of somebody else")
         done = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e",
-                               "inject=linkat:signal=KILL:when=%d" % call, BUILD / "perseas",
-                               *command], capture_output=True, timeout=SECONDS)
+                               "inject=linkat:signal=KILL:when=%d" % call,
+                               *command_line(*command)], capture_output=True, timeout=SECONDS)
         assert done.returncode in (OK, -signal.SIGKILL), done
         return done.returncode != OK
 
@@ -408,6 +410,64 @@ def test_a_signal_ends_a_long_publish(mirrors, tmp_path, number, words):
         err = process.communicate(timeout=SECONDS)[1]
         assert process.returncode == FAILURE and "stopped by a signal" in err, err
         assert "was deleted again" in err and not status_of("t", [other])["found"], err
+
+
+def catches_sigint(process):
+    """True if the process has a handler for SIGINT."""
+    status = pathlib.Path("/proc/%d/status" % process.pid).read_text()
+    caught = int(re.search(r"^SigCgt:\s*(\w+)", status, re.M)[1], 16)
+    return bool(caught >> (signal.SIGINT - 1) & 1)
+
+
+def test_recover_in_place_ends_although_a_mirror_has_no_room(perseas, mirrors):
+    """One mirror lost its memory, and another store takes the room. Recovery waits for it, until a
+    signal arrives or nothing has happened for a while, and says what is wrong. Once there is room,
+    all mirrors get the state."""
+    daemons = mirrors(3, options=["--max-memory", "24M"])
+    fill("s", daemons, {"a": bytes(4 * MIB)})
+    daemons[2].lose_memory()
+    daemons[2].restart()
+    fill("other", daemons[2:], {"a": bytes(MIB)})
+    process = subprocess.Popen(command_line("recover", "s", mirror_list(daemons)),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: catches_sigint(process) or process.poll() is not None, SECONDS,
+             "a command that waits")
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == OK and "has no owner" in out, (out, err)
+    done = perseas("recover", "s", mirrors=daemons)
+    assert done.status == OK and "on 2 of 3 mirrors" in done.out, done
+    assert "not up to date" in done.err and "--max-memory" in done.err, done
+    assert perseas("drop", "other", "--yes", mirrors=daemons[2:]).status == OK
+    done = perseas("recover", "s", mirrors=daemons)
+    assert done.status == OK and "on 3 of 3 mirrors" in done.out and not done.err, done
+
+
+@pytest.mark.night("recovery waits ten seconds at most, which a busy machine may need for this")
+def test_recover_in_place_waits_for_a_mirror_that_goes_away_and_comes_back(mirrors):
+    """The mirror that lost its memory is restarted while recovery waits for it, with room then."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"a": bytes(4 * MIB)})
+    daemons[2].lose_memory()
+    options = daemons[2].mirror.options
+    daemons[2].mirror.options = [*options, "--max-memory", "1M"]
+    daemons[2].restart()
+
+    def seen_as(state):
+        told = status_of("s", daemons[:2])["owner"]
+        return process.poll() is not None or (
+            told and [m["state"] for m in told["mirrors"]] == ["live", "live", state])
+
+    process = subprocess.Popen(command_line("recover", "s", mirror_list(daemons)),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: seen_as("lost"), SECONDS, "a mirror without room")
+    daemons[2].kill9()
+    wait_for(lambda: seen_as("down"), SECONDS, "a mirror that went away")
+    daemons[2].mirror.options = options
+    daemons[2].restart()
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == OK and "on 3 of 3 mirrors" in out and not err, (out, err)
 
 
 def test_recover_onto_a_mirror_without_room_says_so(perseas, mirrors):

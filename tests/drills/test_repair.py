@@ -102,6 +102,7 @@ def test_a_mirror_that_is_down_prevents_a_repair(perseas, mirrors):
         corrupt(daemons[1], "bank", WRONG, SIZE)
         done = repair(perseas, daemons)
         assert done.status == NO and "fewer than W" in done.err, done
+        wait_for(lambda: store.stat().live == 2, SECONDS, "a mirror that is missed")
         daemons[2].restart()
         wait_for(lambda: store.stat().live == 3, SECONDS, "a mirror that is live again")
         assert repair(perseas, daemons).status == OK

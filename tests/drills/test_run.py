@@ -344,6 +344,7 @@ def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, bank, 
     attempt(2 * BRIEF, hangs)
 
 
+@pytest.mark.timing("heartbeats within a tenth of a second")
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
     """Its heartbeats continue when it is idle, and when it creates and publishes segments."""
@@ -378,6 +379,7 @@ def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
     attempt(SILENCE, lives)
 
 
+@pytest.mark.timing("heartbeats within a second")
 def test_an_owner_that_opens_slowly_is_not_silent(bank):
     """One mirror's answers take 1.2 s. Mirrors that have granted the claim get heartbeats
     meanwhile, so no other owner gets the store. Between its promise and the grant a mirror rolls

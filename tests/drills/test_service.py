@@ -46,7 +46,9 @@ class Service:
                 preexec_fn=die_with_parent,
                 env=dict(os.environ, NOTIFY_SOCKET=str(self.folder / "notify")))
             if sockets == [self.tcp, self.local]:
-                assert b"READY=1" in notices.recv(4096)
+                # While it loads images, which may take long, it asks for more time.
+                while b"READY=1" not in notices.recv(4096):
+                    pass
         (self.folder / "notify").unlink()
 
     def stop(self, number=signal.SIGTERM):

@@ -50,12 +50,18 @@ class Neighbour:
         body = wire.field(wire.CLAIM, wire.field(1, store) + wire.field(2, epoch) +
                           wire.field(3, owner or os.urandom(16)) + wire.field(4, 1) +
                           wire.field(CLAIM_SHARED, 1))
+        self.control.peer.sendall(wire.message(body))
+        reply = self.take()
+        while wire.WORKING in reply:    # a busy daemon sends signs of progress first
+            reply = self.take()
+        return reply.get(1, wire.STATUS_OK)
+
+    def take(self):
+        """Returns the next message. Its descriptors come with its first byte."""
         peer = self.control.peer
-        peer.sendall(wire.message(body))
-        data, fds, _, _ = socket.recv_fds(peer, 1 << 16, 64)
+        head, fds, _, _ = socket.recv_fds(peer, 4, 64)
         self.fds += fds
-        self.reply = wire.fields(data[4:])
-        return self.reply.get(1, wire.STATUS_OK)
+        return wire.fields(wire.receive(peer, int.from_bytes(head, "little")))
 
     def end(self):
         self.control.peer.close()

@@ -1,13 +1,14 @@
 """perseas snapshot and restore: copies a running store into a file, and creates it again."""
 import os
 import resource
+import shlex
 import signal
 import subprocess
 
 import pytest
 
 from binding import Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, noise,
+from drill import (FAILURE, MIB, NO, OK, SECONDS, USAGE, command_line, fill, mirror_list, noise,
                    run_command, status_of, wait_for, wait_ownerless)
 from teller import LOG, dice, tellers  # noqa: F401
 
@@ -164,8 +165,9 @@ def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words):
     to.mkdir()
     trace = tmp_path / "trace"
     slow = ("exec strace -D -f -qq -o %s -e trace=write,openat -e inject=write:delay_enter=300000 "
-            "%s " % (trace, BUILD / "perseas"))
-    process = subprocess.Popen(["sh", "-c", slow + words % (daemon.address, to)],
+            % trace)
+    command = shlex.join(command_line(*(words % (daemon.address, to)).split()))
+    process = subprocess.Popen(["sh", "-c", slow + command],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: trace.exists() and ", 0600)" in trace.read_text(), SECONDS, "a new file")
     process.send_signal(number)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from binding import PerseasError, Standby
-from drill import FABRICS, SECONDS, WITH_TLS, fill, mirror_list, wait_for
+from drill import FABRICS, SECONDS, WITH_TLS, fill, mirror_list, status_of, wait_for
 from sentinel import unless_overslept
 from test_run import YIELDS, run  # noqa: F401  # pylint: disable=unused-import
 
@@ -93,6 +93,8 @@ def test_it_leaves_the_store_to_who_is_to_be_next(bank, run, perseas):  # noqa: 
     first.wait_printed("holding")
     second = run("bank", daemons, options=("--name", "second", "--order", "1"))
     second.wait_said("standby: its owner lives")
+    wait_for(lambda: "second" in [each["name"] for each in status_of("bank", daemons)["standbys"]],
+             SECONDS, "a standby that mirrors tell of")
     with stand_by(daemons) as standby, concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = pool.submit(standby.become_owner)
         with unless_overslept(YIELDS):

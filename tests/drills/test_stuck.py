@@ -28,6 +28,7 @@ def test_an_owner_goes_on_with_a_mirror_that_missed_its_open(mirrors, lost, fabr
         store.write("first", 0, b"one")
         epoch = store.stat().epoch
         daemons[lost].kill9()
+        wait_for(lambda: store.stat().live == 1, SECONDS, "an owner that misses it")
         daemons[2].restart()
         wait_for(lambda: commits(store, b"two"), SECONDS, "W mirrors")
         assert store.stat().epoch > epoch and store.stat().renewals == 1
@@ -53,6 +54,7 @@ def test_status_names_the_mirror_without_room(mirrors, fabric):
         store.map("first")
         store.write("first", 0, b"one")
         daemons[0].kill9()
+        wait_for(lambda: store.stat().live == 1, SECONDS, "an owner that misses it")
         options = daemons[2].mirror.options
         daemons[2].mirror.options = [*options, "--max-memory", "3M"]
         daemons[2].restart()

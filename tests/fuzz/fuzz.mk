@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 
 # How many inputs a replayer derives from the corpus: so many that it takes about half a second.
 # Targets with sockets or a store take longer for each.
-derived = $(if $(filter %/tls,$1),100,$(if $(filter %/connection,$1),500,$(if \
+derived = $(if $(filter %/tls,$1),100,$(if $(filter %/connection %/fetch,$1),500,$(if \
 	$(filter %/control %/heap %/http %/top,$1),5000,20000)))
 
 .PHONY: fuzzers replayers check-fuzz check-fuzz-night corpus

@@ -58,6 +58,7 @@ static void request(struct mirror *mirror, struct peer *peer, struct input *inpu
 	take(input, bytes, len);
 	(void)control_must_wait(mirror->stores, &peer->session, bytes, len, &ms);
 	assert(control_handle(mirror->stores, &peer->session, "0", bytes, len, &control) == 0);
+	assert(control_copy_read(mirror->stores, &control, 0) == 0);
 	free(bytes);
 	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
 	assert(reply && why == NULL);

@@ -462,6 +462,39 @@ static void save_live_replies(struct live *live)
 	REPLY("spill", Spill, spill, .stores = 2, .bytes = 1 << 20, .directory = bank);
 }
 
+/* Appends a reply with this id; its id comes before its body if `id_first`. */
+static void append_reply(struct buffer *buffer, uint64_t number, bool id_first, const void *body)
+{
+	Perseas__Reply reply = message_reply(body), id = PERSEAS__REPLY__INIT;
+	uint32_t length;
+
+	*(id_first ? &id.id : &reply.id) = number;
+	length = (uint32_t)(perseas__reply__get_packed_size(&id) +
+	                    perseas__reply__get_packed_size(&reply));
+	append(buffer, &length, sizeof length);
+	buffer->len += perseas__reply__pack(&id, buffer->bytes + buffer->len);
+	buffer->len += perseas__reply__pack(&reply, buffer->bytes + buffer->len);
+}
+
+/* An answer to a lane that asked for 64 bytes, with a sign of progress. */
+static void save_fetch(const char *name, bool id_first)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	Perseas__StoreStatus status = MESSAGE_OF(StoreStatus, store_status, .header = &header);
+	Perseas__StatusReply around = MESSAGE_OF(StatusReply, status_reply, .status = &status);
+	Perseas__WorkingReply working = MESSAGE_OF(WorkingReply, working_reply, .done = 1);
+	Perseas__ReadReply read = MESSAGE_OF(ReadReply, read_reply,
+	                                     .bytes = { sizeof id_bytes, id_bytes[0] });
+	struct buffer seed = { .bytes = { 0, 0, sizeof id_bytes - 1, 15 }, .len = 4 };
+
+	append(&seed, &hello, sizeof hello);
+	append_reply(&seed, 1, false, &around);
+	append_reply(&seed, 2, false, &working);
+	append_reply(&seed, 2, id_first, &read);
+	append_reply(&seed, 3, false, &around);
+	save("fetch", name, seed.bytes, seed.len);
+}
+
 static void save_rules(void)
 {
 	static const char *const rules[][2] = {
@@ -498,6 +531,8 @@ int main(int argc, char **argv)
 	save_live_requests(&live);
 	save_replies();
 	save_live_replies(&live);
+	save_fetch("progress", false);
+	save_fetch("id_first", true);
 	save_rules();
 	return 0;
 }

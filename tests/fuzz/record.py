@@ -20,7 +20,7 @@ sys.path += [str(TOP / "tests/drills"), str(TOP / "bench")]
 import authority  # noqa: E402
 import seeds  # noqa: E402
 import wire  # noqa: E402
-from binding import CREATE, PerseasError, Standby, Store  # noqa: E402
+from binding import CREATE, ON_DEMAND, PerseasError, Standby, Store  # noqa: E402
 from drill import BUILD, OK, run_command, wait_even, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from tap import THERE, Tap, Tape  # noqa: E402
@@ -166,6 +166,16 @@ def changed(recorder, name, local):
             store.write("accounts", 0, b"after")
 
 
+def demanded(recorder, name, local):
+    """An owner that recovers on demand."""
+    with recorder.mirrors(name, 1, local) as mirrors:
+        made(mirrors)
+        with Store("bank", mirrors[0].address, recovery=ON_DEMAND) as store:
+            for segment in ("accounts", "history"):
+                store.map(segment)
+            store.wait_whole()
+
+
 def says_how_warm(tape):
     """Has a standby told the daemon of bytes in its copy?"""
     def inside(message, *fields):
@@ -279,7 +289,7 @@ def keep_requests(recorder, name, tape):
         recorder.keep("http", "%s-%d" % (name, number), b"\0" + stream)
 
 
-SESSIONS = (life, fenced, rebuilt, changed, followed, looked_at, spilled, denied)
+SESSIONS = (life, fenced, rebuilt, changed, demanded, followed, looked_at, spilled, denied)
 
 
 def record(recorder, wanted):

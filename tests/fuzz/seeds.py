@@ -14,6 +14,7 @@ EVENTS_MAX = 64                         # of fuzz_control
 HELLO = len(wire.control_hello())
 DATA_HELLO = len(wire.data_hello())
 LIST_REPLY = 4                          # field of Reply
+READ_LENGTH = 4                         # field of ReadRequest
 PAGE = 4096                             # of the log: the slots, before the ring
 SLOTS = (0, 128)                        # where they are in it
 SLOT = struct.Struct("<4QII")
@@ -112,6 +113,20 @@ def answer(tape):
             at += 16 + length
         seeds["answers-%d" % number] = struct.pack(">BHB", writes, min(asked, 0xffff), 100) + \
             stream[16:at]
+    return seeds
+
+
+def fetch(tape):
+    """Of each connection that only asks for a status, bytes and a status: what it is told."""
+    names, seeds, told = bodies("Request"), {}, tape.streams(BACK)
+    for number, stream in tape.streams(THERE).items():
+        if not is_control(stream):
+            continue
+        asked = [wire.fields(each) for each in messages(stream)[0][:3]]
+        kinds = [min(each) for each in asked]
+        if [names[kind] for kind in kinds] == ["status", "read", "status"]:
+            length = wire.fields(asked[1][kinds[1]])[READ_LENGTH]
+            seeds["answer-%d" % number] = (length - 1).to_bytes(3, "big") + b"\x0f" + told[number]
     return seeds
 
 
@@ -291,5 +306,5 @@ def top(tapes):
 
 
 OF_A_DAEMON = {"request": request, "reply": reply, "frame": frame, "answer": answer,
-               "connection": connection, "tls": inside, "control": control, "image": image,
-               "log": log, "record": record}
+               "fetch": fetch, "connection": connection, "tls": inside, "control": control,
+               "image": image, "log": log, "record": record}

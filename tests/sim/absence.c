@@ -98,7 +98,7 @@ static void shorten_ring(struct sim_owner *o, const struct ps_mirror *m)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].is_active && p->mirrors[i].acked_seq != p->commit.seq)
 			return;
-	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
+	ps_ring_drop_all(&p->commit.ring, p->commit.seq + 1);
 }
 
 static void crash(struct absence *a, bool lost)

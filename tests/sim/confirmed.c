@@ -44,12 +44,12 @@ int sim_work_confirm(struct sim_application *a)
 
 /* --- mistakes --- */
 
-int __real_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
-int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
+int __real_ps_commit_await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since);
+int __wrap_ps_commit_await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since);
 void __real_ps_confirm_step(struct perseas *p);
 void __wrap_ps_confirm_step(struct perseas *p);
-uint32_t __real_ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
-uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
+uint32_t __real_ps_mirrors_that_confirmed_call(const struct perseas *p, uint64_t call);
+uint32_t __wrap_ps_mirrors_that_confirmed_call(const struct perseas *p, uint64_t call);
 uint32_t __real_ps_mirrors_with_whole_image(const struct perseas *p);
 uint32_t __wrap_ps_mirrors_with_whole_image(const struct perseas *p);
 bool __real_ps_resync_is_confirmed(struct perseas *p);
@@ -78,14 +78,14 @@ void sim_mistake_confirmed(struct sim_owner *o)
 			p->mirrors[i].confirm.confirmed_call = p->confirm_calls.call_count;
 }
 
-int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
+int __wrap_ps_commit_await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since)
 {
 	const struct sim_owner *o = owner_of(p);
 
 	if (sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_LOST) && o->running &&
 	    o->running->confirms)
 		return 0;
-	return __real_ps_commit_await(p, seq, since);
+	return __real_ps_commit_await_w_mirrors(p, seq, since);
 }
 
 /* --- joining mirrors are asked, and count --- */
@@ -117,10 +117,10 @@ uint32_t __wrap_ps_mirrors_with_whole_image(const struct perseas *p)
 	return __real_ps_mirrors_with_whole_image(p) | (owner_of(p)->confirming ? joining(p) : 0);
 }
 
-uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
+uint32_t __wrap_ps_mirrors_that_confirmed_call(const struct perseas *p, uint64_t call)
 {
 	const uint32_t joins = counts_joining(p) ? joining(p) : 0;
-	uint32_t confirmed = __real_ps_mirrors_confirmed(p, call);
+	uint32_t confirmed = __real_ps_mirrors_that_confirmed_call(p, call);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (joins >> i & 1 && p->mirrors[i].confirm.confirmed_call >= call)

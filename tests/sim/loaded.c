@@ -168,7 +168,7 @@ static void await_id(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (is_over(w, l))
 		return;
-	if (ps_roster_unrecorded_mirrors(l->owner->handle)) {
+	if (ps_roster_mirrors_to_tell_last(l->owner->handle)) {
 		wipe(w, l);
 		return;
 	}

@@ -41,14 +41,12 @@ static void forget(struct sim_mirror *m)
 
 static void refuse_data(struct ps_link *link)
 {
-	struct sim_world *w = link->owner->world;
-
 	if (link->session)
 		link->session->data = NULL;
 	link->session = NULL;
 	if (!sim_mistake_lands(link))
 		sim_pipe_break(&link->out);
-	sim_pipe_send(&link->in, sim_message_new(w, SIM_END, NULL, 0));
+	sim_pipe_send(&link->in, sim_message_new(link->owner->world, SIM_END, NULL, 0));
 }
 
 static void session_cut(struct session *session)
@@ -229,6 +227,8 @@ void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 		write_back(m);
 	if (control_handle(m->stores, session, "sim", message->bytes + 4, message->len - 4, &reply))
 		sim_fail(w, "mirror %u is out of memory", m->index);
+	if (control_copy_read(m->stores, &reply, 0))
+		sim_fail(w, "the image of mirror %u is torn", m->index);
 	check_claim(m, &reply);
 	note_request(control, message, had_store);
 	note_finish(control, message, beside);

@@ -354,7 +354,8 @@ bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 	if (!is_copied_to(link) || !chain->write_count)
 		return false;
 	if (chain->undo_write_count)
-		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->upkeep.resync.has_posted &&
+		return is(link->owner->world, SIM_MISTAKE_BETWEEN) &&
+		       p->upkeep.resync.has_posted_first_chunk &&
 		       p->upkeep.resync.sent_bytes < p->upkeep.resync.total_bytes;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
 	if (is(link->owner->world, SIM_MISTAKE_UNCOMMITTED) && segment && segment->base)

@@ -57,10 +57,10 @@ struct perseas_tx;
 	X(NOT_UNDONE, "not-undone", 1000, 67, "a claim does not roll back")                        \
 	X(AGAIN, "again", 1000, 14, "replayed from what had completed")                            \
 	X(REUSED, "reused", 2000, 18, "the ring is overwritten where a mirror needs it")           \
-	X(DROPPED, "dropped", 4000, 65, "a link that was dropped still sends from the ring")       \
-	X(FOREIGN, "foreign", 2000, 325, "another owner's image is replayed onto")                 \
+	X(DROPPED, "dropped", 4000, 579, "a link that was dropped still sends from the ring")      \
+	X(FOREIGN, "foreign", 2000, 1, "another owner's image is replayed onto")                   \
 	X(REDONE, "redone", 2000, 2, "what timed out is taken for not applied")                    \
-	X(LAPPED, "lapped", 2000, 14, "replayed from what the ring no longer holds")               \
+	X(LAPPED, "lapped", 2000, 57, "replayed from what the ring no longer holds")               \
 	X(TURN, "turn", 2000, 13, "a turn passes on before the transaction is posted")             \
 	X(READER, "reader", 2000, 9, "who only read is not held up until W have that")             \
 	X(COVERED, "covered", 100, 2, "behind a savepoint nothing is kept of what was declared")   \
@@ -81,7 +81,7 @@ struct perseas_tx;
 	X(ALONE, "alone", 8000, 15, "a roster counts alone before mirrors record it")              \
 	X(OLD_CLAIMS, "old-claims", 8000, 189, "R of the old roster only, while it is joint")      \
 	X(OLD_ACKS, "old-acks", 2000, 17, "W of the old roster only, while it is joint")           \
-	X(LATE, "late-roster", 8000, 366, "a newer roster that a claim shows is ignored")          \
+	X(LATE, "late-roster", 8000, 374, "a newer roster that a claim shows is ignored")          \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
 	X(VERSIONS, "versions", 8000, 974, "rosters are compared by version only")                 \
 	X(FEW_SEE, "few-see", 8000, 17, "a change is settled when one of the old roster has it")   \
@@ -120,7 +120,7 @@ struct perseas_tx;
 	X(HELD_TOLD, "held-told", 200, 6, "what is held back is said to be held by W")             \
 	X(HELD_READ, "held-read", 2000, 2, "who read what is held back need not wait for it")      \
 	X(FORGOTTEN, "forgotten", 2000, 3, "a commit that is refused forgets what was written")    \
-	X(SHADOW_EARLY, "shadow-early", 2000, 22, "a commit that is refused changed the shadow")   \
+	X(SHADOW_EARLY, "shadow-early", 2000, 3, "a commit that is refused changed the shadow")    \
 	X(UNDECLARED, "undeclared", 2000, 3, "a chunk holds what a tracked transaction changed")   \
 	X(DEATH_KEPT, "death-kept", 4000, 21, "a claim leaves a death above its slot to others")   \
 	X(BURIED, "buried", 1000, 2, "what is to die is gone before the slot says so")             \

@@ -15,8 +15,8 @@ void __real_ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned
 void __wrap_ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags);
 void __real_ps_gather_send(struct perseas *p);
 void __wrap_ps_gather_send(struct perseas *p);
-void __real_ps_gather_restore(const struct perseas *p, const struct ps_window *window);
-void __wrap_ps_gather_restore(const struct perseas *p, const struct ps_window *window);
+void __real_ps_gather_restore_window(const struct perseas *p, const struct ps_window *window);
+void __wrap_ps_gather_restore_window(const struct perseas *p, const struct ps_window *window);
 
 bool sim_mistake_gathers(const struct sim_world *w)
 {
@@ -73,8 +73,8 @@ void __wrap_ps_gather_send(struct perseas *p)
 	__real_ps_gather_send(p);
 }
 
-void __wrap_ps_gather_restore(const struct perseas *p, const struct ps_window *window)
+void __wrap_ps_gather_restore_window(const struct perseas *p, const struct ps_window *window)
 {
 	if (!is(p, SIM_MISTAKE_HELD_COPIED))
-		__real_ps_gather_restore(p, window);
+		__real_ps_gather_restore_window(p, window);
 }

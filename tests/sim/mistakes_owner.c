@@ -14,7 +14,7 @@
 /* Gives the seq of the transaction in doubt to the next one, as if it had never been sent. */
 static void redo(struct perseas *p)
 {
-	const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
+	const struct ps_ring_entry *entry = ps_ring_find_entry(&p->commit.ring, p->commit.seq);
 	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
 
 	if (!p->commit.in_doubt_seq || p->commit.in_doubt_seq != p->commit.seq || !record ||
@@ -48,10 +48,10 @@ void sim_mistake_poke(struct sim_owner *o)
 	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))
 		redo(p);
 	if (sim_mistake_is(o->world, SIM_MISTAKE_UNAWAITED))
-		p->upkeep.resync.needed_seq = 0;
+		p->upkeep.resync.newest_seq_in_last_chunk = 0;
 	if (p->upkeep.change.stage == PS_CHANGE_JOINT &&
 	    sim_mistake_is(o->world, SIM_MISTAKE_BEHIND))
-		p->upkeep.change.needed_seq = 0;
+		p->upkeep.change.seq_next_roster_must_hold = 0;
 }
 
 /* --- a mirror that is claimed again --- */
@@ -80,7 +80,7 @@ static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Sl
 		slot->last = o->handle->commit.last_position;
 	}
 	/* Tells the record before the next one, so that this owner knows it. */
-	next = ps_ring_find(ring, slot->seq + 1);
+	next = ps_ring_find_entry(ring, slot->seq + 1);
 	if (next)
 		slot->last =
 			((const struct ps_record *)(const void *)next->writes[0].src)->previous;

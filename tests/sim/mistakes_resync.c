@@ -7,7 +7,7 @@
 
 #include "../../client/core/change_map.h"
 #include "../../client/core/commit.h"
-#include "../../client/core/due_granules.h"
+#include "../../client/core/unsent_granules.h"
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/repair.h"
 #include "aim.h"
@@ -15,14 +15,14 @@
 
 int __real_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
 int __wrap_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
-enum ps_due_base __real_ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
-                                           const Perseas__ClaimReply *claim);
-enum ps_due_base __wrap_ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
-                                           const Perseas__ClaimReply *claim);
-int __real_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                           const Perseas__ClaimReply *claim, const uint8_t *image_id);
-int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                           const Perseas__ClaimReply *claim, const uint8_t *image_id);
+enum ps_unsent_base __real_ps_unsent_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                                 const Perseas__ClaimReply *claim);
+enum ps_unsent_base __wrap_ps_unsent_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                                 const Perseas__ClaimReply *claim);
+int __real_ps_unsent_make_set(struct perseas *p, struct ps_mirror *m, enum ps_unsent_base base,
+                              const Perseas__ClaimReply *claim, const uint8_t *image_id);
+int __wrap_ps_unsent_make_set(struct perseas *p, struct ps_mirror *m, enum ps_unsent_base base,
+                              const Perseas__ClaimReply *claim, const uint8_t *image_id);
 int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
                                const struct ps_chain *chain);
 int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
@@ -33,8 +33,8 @@ int __wrap_ps_resync_step_comparing(struct perseas *p, struct ps_error *error);
 
 void __real_ps_repair_step(struct perseas *p);
 void __wrap_ps_repair_step(struct perseas *p);
-int __wrap_ps_due_add_wrong(struct perseas *p, struct ps_mirror *m,
-                            const struct ps_segment *segment, uint64_t offset);
+int __wrap_ps_unsent_add_wrong_granule(struct perseas *p, struct ps_mirror *m,
+                                       const struct ps_segment *segment, uint64_t offset);
 
 enum { AGE = 16 }; /* transactions that may be posted between a begin and its commit */
 
@@ -75,56 +75,57 @@ int __wrap_ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	return 0;
 }
 
-enum ps_due_base __wrap_ps_due_choose_base(const struct perseas *p, const struct ps_mirror *m,
-                                           const Perseas__ClaimReply *claim)
+enum ps_unsent_base __wrap_ps_unsent_choose_base(const struct perseas *p, const struct ps_mirror *m,
+                                                 const Perseas__ClaimReply *claim)
 {
 	const bool whole = claim->header->state == PERSEAS__STATE__STATE_CONSISTENT;
-	const enum ps_due_base base = __real_ps_due_choose_base(p, m, claim);
+	const enum ps_unsent_base base = __real_ps_unsent_choose_base(p, m, claim);
 
 	if (claim->slot && whole && is(p, SIM_MISTAKE_ANY_SLOT))
-		return PS_DUE_CHANGED;
-	if (base != PS_DUE_ALL && !whole && is(p, SIM_MISTAKE_HALF_IS_BASE))
-		return PS_DUE_CHANGED;
+		return PS_UNSENT_CHANGED;
+	if (base != PS_UNSENT_ALL && !whole && is(p, SIM_MISTAKE_HALF_IS_BASE))
+		return PS_UNSENT_CHANGED;
 	return base;
 }
 
 /* Compares everything with the map as it was AGE transactions before any goes to the mirror. */
 static void list_early(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_due_granules *due = m->due_granules;
+	struct ps_unsent_granules *due = m->unsent_granules;
 	uint64_t bytes;
 
 	pthread_mutex_lock(&p->lock);
-	while (ps_due_add_changed(p, m, &bytes))
+	while (ps_unsent_add_changed(p, m, &bytes))
 		;
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
 
-		for (uint64_t at = 0; due->bits[s->id] && at < ps_change_granules(s->size); at++)
+		for (uint64_t at = 0; due->unsent_bits[s->id] && at < ps_change_granules(s->size);
+		     at++)
 			if (ps_change_map_last_seq(p, s->id, at) + AGE > p->commit.seq)
-				due->bits[s->id][at / 64] &= ~((uint64_t)1 << at % 64);
+				due->unsent_bits[s->id][at / 64] &= ~((uint64_t)1 << at % 64);
 	}
 	pthread_mutex_unlock(&p->lock);
-	due->next_segment = 0;
+	due->next_segment_to_compare = 0;
 }
 
-int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                           const Perseas__ClaimReply *claim, const uint8_t *image_id)
+int __wrap_ps_unsent_make_set(struct perseas *p, struct ps_mirror *m, enum ps_unsent_base base,
+                              const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
 	static const char *const bases[] = { "all", "what changed", "the rest", "what differs",
 		                             "what is wrong" };
-	const int rc = __real_ps_due_make_set(p, m, base, claim, image_id);
+	const int rc = __real_ps_unsent_make_set(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
 	          p->upkeep.resync.is_in_place ? "" : ", not in place",
 	          p->upkeep.resync.copy_reason);
-	if (!rc && base == PS_DUE_CHANGED && is(p, SIM_MISTAKE_LISTED_EARLY))
+	if (!rc && base == PS_UNSENT_CHANGED && is(p, SIM_MISTAKE_LISTED_EARLY))
 		list_early(p, m);
-	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
-	sim_count(world_of(p), SIM_SENT_REST, base == PS_DUE_REST);
-	sim_count(world_of(p), SIM_SENT_DIFFERENT, base == PS_DUE_DIFFERENT);
+	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_UNSENT_CHANGED);
+	sim_count(world_of(p), SIM_SENT_REST, base == PS_UNSENT_REST);
+	sim_count(world_of(p), SIM_SENT_DIFFERENT, base == PS_UNSENT_DIFFERENT);
 	sim_count(world_of(p), SIM_FORMER_DIFFERENT,
-	          base == PS_DUE_DIFFERENT && p->upkeep.resync.gets_new_image_id);
+	          base == PS_UNSENT_DIFFERENT && p->upkeep.resync.gets_new_image_id);
 	return rc;
 }
 
@@ -133,7 +134,7 @@ int __wrap_ps_resync_step_comparing(struct perseas *p, struct ps_error *error)
 	const int rc = __real_ps_resync_step_comparing(p, error);
 
 	if (rc > 0 && is(p, SIM_MISTAKE_DIGEST_STALE))
-		p->upkeep.resync.target->due_granules->compared_since_seq = p->commit.seq;
+		p->upkeep.resync.target->unsent_granules->unadded_changes_since_seq = p->commit.seq;
 	return rc;
 }
 
@@ -145,9 +146,10 @@ int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const str
 
 	if (!rc && chain->write_count && write->region >= PS_REGION_SEGMENT &&
 	    is(p, SIM_MISTAKE_DUE_DROPPED))
-		ps_due_remove_part(m, ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
-		                   write->offset, write->offset + write->length,
-		                   m->due_granules->held_seq);
+		ps_unsent_remove_sent_part(m,
+		                           ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
+		                           write->offset, write->offset + write->length,
+		                           m->unsent_granules->slot_seq_at_removal);
 	return rc;
 }
 
@@ -176,8 +178,8 @@ void __wrap_ps_repair_step(struct perseas *p)
 		r->common_seq = UINT64_MAX;
 }
 
-int __wrap_ps_due_add_wrong(struct perseas *p, struct ps_mirror *m,
-                            const struct ps_segment *segment, uint64_t offset)
+int __wrap_ps_unsent_add_wrong_granule(struct perseas *p, struct ps_mirror *m,
+                                       const struct ps_segment *segment, uint64_t offset)
 {
 	sim_fail(world_of(p), "%s is called wrong at %llu of %s", m->address.text,
 	         (unsigned long long)offset, segment->name);

@@ -33,16 +33,16 @@ WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const stru
 WRAPPED(uint64_t, ps_update_durable_seq, struct perseas *p);
 WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
 WRAPPED(int, ps_unwaited_await_all, struct perseas *p);
-WRAPPED(bool, ps_unwaited_is_overdue, struct perseas *p);
+WRAPPED(bool, ps_unwaited_is_flush_overdue, struct perseas *p);
 WRAPPED(int, ps_pace_await_copy, struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 WRAPPED(bool, ps_quorum_is_t, const struct perseas *p, uint32_t set);
-WRAPPED(bool, ps_quorum_can_remake_joint, const struct perseas *p, uint32_t set);
+WRAPPED(bool, ps_quorum_can_remake_joining_mirror, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_to_make_image_beside, struct perseas *p, struct ps_mirror *m,
         struct ps_error *error);
 WRAPPED(int, ps_rejoin_make_image_beside, struct perseas *p, struct ps_mirror *m,
         struct ps_error *error);
 WRAPPED(bool, ps_quorum_is_stuck, struct perseas *p);
-WRAPPED(bool, ps_resync_would_count, struct perseas *p, const struct ps_mirror *m);
+WRAPPED(bool, ps_resync_granted_image_would_count, struct perseas *p, const struct ps_mirror *m);
 WRAPPED(void, ps_roster_set_image_id, struct perseas *p, struct ps_mirror *m,
         const uint8_t *image_id);
 
@@ -80,9 +80,10 @@ bool __wrap_ps_quorum_is_t(const struct perseas *p, uint32_t set)
 }
 
 /* Makes the image of a new mirror of the joint roster without a confirmation by the old roster. */
-bool __wrap_ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
+bool __wrap_ps_quorum_can_remake_joining_mirror(const struct perseas *p, uint32_t set)
 {
-	return is(p, SIM_MISTAKE_JOINT_UNASKED) || __real_ps_quorum_can_remake_joint(p, set);
+	return is(p, SIM_MISTAKE_JOINT_UNASKED) ||
+	       __real_ps_quorum_can_remake_joining_mirror(p, set);
 }
 
 /* The epoch of the last transaction; 0: it cannot be read. */
@@ -167,9 +168,9 @@ int __wrap_ps_token_check(const struct perseas *p, const struct perseas_token *t
 	return is(p, SIM_MISTAKE_ANY_EPOCH) ? 0 : __real_ps_token_check(p, token);
 }
 
-bool __wrap_ps_unwaited_is_overdue(struct perseas *p)
+bool __wrap_ps_unwaited_is_flush_overdue(struct perseas *p)
 {
-	return !is(p, SIM_MISTAKE_UNBOUNDED) && __real_ps_unwaited_is_overdue(p);
+	return !is(p, SIM_MISTAKE_UNBOUNDED) && __real_ps_unwaited_is_flush_overdue(p);
 }
 
 int __wrap_ps_unwaited_await_all(struct perseas *p)
@@ -224,7 +225,7 @@ bool __wrap_ps_quorum_is_stuck(struct perseas *p)
 	return !is(p, SIM_MISTAKE_UNRENEWED) && __real_ps_quorum_is_stuck(p);
 }
 
-bool __wrap_ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
+bool __wrap_ps_resync_granted_image_would_count(struct perseas *p, const struct ps_mirror *m)
 {
-	return is(p, SIM_MISTAKE_COPIED_ANYHOW) || __real_ps_resync_would_count(p, m);
+	return is(p, SIM_MISTAKE_COPIED_ANYHOW) || __real_ps_resync_granted_image_would_count(p, m);
 }

@@ -105,12 +105,13 @@ static void look_at_copies(struct sim_world *w, void *arg, uint64_t ticket)
 	m = copied(o);
 	w->schedule->think = m->state == PERSEAS_MIRROR_RESYNCING ? BUSY : IDLE;
 	/* The first copies break soon; the link carries five sixths of the load after that. */
-	if (!o->byte_ns && m->broken_copies.count == UNPACED)
+	if (!o->byte_ns && m->broken_copies.broken_copy_count == UNPACED)
 		o->byte_ns = 1000 * SIM_MS * 6 / 5 / m->broken_copies.transaction_bytes_per_s;
 	o->owner->paths[o->slow->index].byte_ns = o->byte_ns ? o->byte_ns : FIRST_BYTE_NS;
-	if (m->broken_copies.count >= COPIES_MAX && !m->broken_copies.waited_commit_count)
+	if (m->broken_copies.broken_copy_count >= COPIES_MAX &&
+	    !m->broken_copies.waited_commit_count)
 		sim_fail(w, "%u copies to mirror %u did not end, and no commit waited: %s",
-		         m->broken_copies.count, o->slow->index, m->trouble_text);
+		         m->broken_copies.broken_copy_count, o->slow->index, m->trouble_text);
 	if (m->broken_copies.waited_commit_count && is_cut(w)) {
 		o->paced_ns = o->owner->handle->commit.stat.paced_ns;
 		sim_aim_hang(w, o->slow, true);

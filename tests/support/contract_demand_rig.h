@@ -381,7 +381,7 @@ static struct perseas *handle_new(struct demand_stage *s)
 
 		if (ps_address_parse(s->address, &m->address, NULL))
 			abort();
-		m->in_roster = true;
+		m->is_image_in_roster = true;
 		memcpy(m->image_id, header->image_id.data, PS_ID_SIZE);
 	}
 	return p;

@@ -304,7 +304,8 @@ static Perseas__Reply *handle(struct ps_control *control, const uint8_t *bytes, 
 
 	if (d->tap && d->tap->request)
 		d->tap->request(d->tap->arg, control->mirror, control->id, bytes, len);
-	if (control_handle(stores, &control->session, "test", bytes, len, &packed))
+	if (control_handle(stores, &control->session, "test", bytes, len, &packed) ||
+	    control_copy_read(stores, &packed, 0))
 		return NULL;
 	assert(packed.fd_count == 0);
 	reply = ps_reply_unpack(packed.bytes + 4, packed.len - 4, &why);
@@ -334,7 +335,6 @@ static void answer_request(struct ps_control *control, const Perseas__Request *r
 
 	numbered.id = ps_asked_add(&control->asked, request->body_case);
 	rc = ps_request_pack(&numbered, &bytes, &len);
-
 	assert(answer && !rc);
 	if (!breaking || m->reply_lost)
 		answer->reply = handle(control, bytes + 4, len - 4);

@@ -34,8 +34,8 @@ static bool undo(struct perseas *p, const struct ps_record *record, bool apply)
 
 static bool step_back(struct perseas *p)
 {
-	const struct ps_ring_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
-	const struct ps_ring_entry *before = ps_ring_find(&p->commit.ring, p->commit.seq - 1);
+	const struct ps_ring_entry *entry = ps_ring_find_entry(&p->commit.ring, p->commit.seq);
+	const struct ps_ring_entry *before = ps_ring_find_entry(&p->commit.ring, p->commit.seq - 1);
 	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
 
 	/* If the log went on since the previous transaction, only that transaction's entry says

@@ -32,6 +32,7 @@ static inline Perseas__Reply *ask_control(struct mirror *mirror, struct peer *pe
 	assert_int_equal(control_handle(mirror->stores, &peer->session, "1.2.3", bytes + 4, len - 4,
 	                                &control),
 	                 0);
+	assert_int_equal(control_copy_read(mirror->stores, &control, 0), 0);
 	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
 	assert_non_null(reply);
 	assert_int_equal(control.fd_count, 0);

@@ -145,7 +145,7 @@ static void *run_waiter(void *arg)
 	own = w->seq;
 	pthread_mutex_lock(&o->p->lock);
 	if (w->seq)
-		w->rc = ps_commit_await(o->p, w->seq, &since);
+		w->rc = ps_commit_await_w_mirrors(o->p, w->seq, &since);
 	else
 		ps_commit_sleep_on_links(o->p, PS_NEVER);
 	w->over = true;

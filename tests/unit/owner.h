@@ -202,6 +202,13 @@ static inline void owner_keep(struct owner *o, unsigned mirror, enum perseas_mir
 	}
 }
 
+/* The keeper goes its rounds until all mirrors are live. */
+static inline void owner_keep_all(struct owner *o)
+{
+	for (unsigned i = 0; i < o->d->count; i++)
+		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
+}
+
 static inline struct perseas_stat owner_stat(struct owner *o)
 {
 	struct perseas_stat stat;

@@ -172,7 +172,7 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 /* Restarts a mirror when the ring does not hold what it missed any more. */
 static inline void come_back_late(struct fixture *f, unsigned mirror)
 {
-	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
+	ps_ring_drop_all(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
 	change_all(f->o->p);
 	direct_start(f->o->d, mirror);
 }
@@ -261,7 +261,7 @@ static inline void assert_carries(struct fixture *f, unsigned without)
 /* Restarts a mirror that missed little, but more than the ring has now. */
 static inline void come_back(struct fixture *f, unsigned mirror)
 {
-	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
+	ps_ring_drop_all(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
 	direct_start(f->o->d, mirror);
 }
 

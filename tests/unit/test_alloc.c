@@ -256,24 +256,28 @@ TEST(test_each_allocation_of_making_fails, struct owner *o)
 	}
 }
 
-/* Repeats the opening after one mirror missed `missed` transactions each time. */
-static void fail_mending(struct owner *o, unsigned missed)
+/* Repeats the opening after the first `away` mirrors missed `missed` transactions each time. */
+static void fail_mending(struct owner *o, unsigned missed, unsigned away)
 {
 	bool through = false;
 
+	o->options.acks = 3 - away;
 	owner_begin(o);
 	for (long n = 0; !through; n++) {
 		int rc;
 
-		direct_crash(o->d, 0);
+		for (unsigned i = 0; i < away; i++)
+			direct_crash(o->d, i);
 		for (unsigned i = 0; i < missed; i++)
 			assert_int_equal(owner_put(o, i * 30, 20, (uint8_t)(n + i)), 0);
 		owner_die(o);
-		direct_start(o->d, 0);
+		for (unsigned i = 0; i < away; i++)
+			direct_start(o->d, i);
 		allow(n);
 		rc = owner_open(o, 0);
 		through = !allow_all(n, rc, o->error.text);
 		owner_reopen(o);
+		owner_keep_all(o);
 		assert_int_equal(owner_stat(o).live, 3);
 		assert_int_equal(o->bytes[(missed - 1) * 30], (uint8_t)(n + missed - 1));
 	}
@@ -281,12 +285,19 @@ static void fail_mending(struct owner *o, unsigned missed)
 
 TEST(test_each_allocation_of_sending_fails, struct owner *o)
 {
-	fail_mending(o, 20);
+	fail_mending(o, 20, 1);
 }
 
 TEST(test_each_allocation_of_mending_fails, struct owner *o)
 {
-	fail_mending(o, 90);
+	fail_mending(o, 90, 1);
+}
+
+/* Two of three mirrors missed more than the log holds, and W = 1: the open copies one whole. */
+TEST(test_each_allocation_of_copying_fails, struct owner *o)
+{
+	o->options.log_size = 4096;
+	fail_mending(o, 90, 2);
 }
 
 /* A heap of two pairs of segments, and nothing in the second one. */

@@ -101,7 +101,7 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(o->p->mirrors[i].pending_answers.answer_count);
 	second = owner_rival(o);
-	assert_int_equal(ps_ask_to_confirm(o->p, 7), 0);
+	assert_int_equal(ps_await_claim_confirmations(o->p, 7), 0);
 	o->p->is_admin_taken = false;
 	assert_int_equal(perseas_close(second), 0);
 }
@@ -123,7 +123,7 @@ static uint8_t hear_order(struct owner *o, unsigned mirror, uint8_t id, const ch
 	ps_admin_enter(o->p);
 	ps_heartbeat_step(o->p, ps_now(o->p));
 	ps_heartbeat_step(o->p, ps_now(o->p));
-	ps_orders_carry_out(o->p);
+	ps_orders_carry_out_waiting_order(o->p);
 	ps_admin_leave(o->p);
 	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);
 	return o->p->upkeep.change.order_id[0];

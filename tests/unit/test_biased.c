@@ -218,7 +218,7 @@ static bool come_before(unsigned at)
 	pthread_t other;
 	bool together, came;
 
-	lock.favorite_threshold = SOON;
+	lock.takes_in_a_row_until_favorite = SOON;
 	take(SOON);
 	assert_true(has_favorite());
 	memset(&visit, 0, sizeof(visit));
@@ -318,7 +318,7 @@ static void come_between(unsigned delay)
 	be_inside(2, STAY);
 	expect_alone(!lock.held_seat); /* this thread is never the favorite */
 	race.other++;
-	lock.favorite_threshold = SOON;
+	lock.takes_in_a_row_until_favorite = SOON;
 	ps_biased_unlock(&lock);
 }
 
@@ -331,7 +331,7 @@ TEST(no_two_threads_have_it_at_once)
 	if (rounds == ALONE)
 		race.processors[0] = race.processors[1] = sched_getcpu();
 	sched_getaffinity(0, sizeof(before), &before);
-	lock.favorite_threshold = SOON;
+	lock.takes_in_a_row_until_favorite = SOON;
 	assert_int_equal(pthread_create(&thread, NULL, be_the_favorite, NULL), 0);
 	stay_on(race.processors[0]);
 	while (race.other < rounds) {

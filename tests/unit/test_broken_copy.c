@@ -18,13 +18,13 @@ static void break_second(void *arg)
 	o->d->mirrors[1].writes_left = 1;
 }
 
-/* The second mirror missed more than it can be sent, and the owner, of this epoch, is dead. */
+/* The second mirror missed what an open can send it, and the owner, of this epoch, is dead. */
 static uint64_t fall_behind(struct owner *o)
 {
 	uint64_t epoch;
 
 	direct_crash(o->d, 1);
-	put_many(o, 200, 1);
+	put_many(o, 20, 1);
 	epoch = owner_stat(o).epoch;
 	owner_die(o);
 	direct_start(o->d, 1);

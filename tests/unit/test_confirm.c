@@ -291,7 +291,7 @@ static void break_a_session(struct owner *o)
 	direct_hang(o->d, 2);
 	direct_keep_after(o->d, o->p, MS);
 	direct_keep_after(o->d, o->p, MS);
-	assert_int_equal(ps_mirrors_confirmed(o->p, 1), 2);
+	assert_int_equal(ps_mirrors_that_confirmed_call(o->p, 1), 2);
 	direct_hang(o->d, 1);
 	direct_cut(o->d, 1);
 	direct_unhang(o->d, 0);
@@ -312,12 +312,12 @@ static void break_a_link(struct owner *o)
 {
 	direct_keep_after(o->d, o->p, MS);
 	direct_keep_after(o->d, o->p, MS);
-	assert_int_equal(ps_mirrors_confirmed(o->p, 1), 7);
-	assert_int_equal(ps_mirrors_confirmed(o->p, 2), 0);
+	assert_int_equal(ps_mirrors_that_confirmed_call(o->p, 1), 7);
+	assert_int_equal(ps_mirrors_that_confirmed_call(o->p, 2), 0);
 	pthread_mutex_lock(&o->p->lock);
 	ps_mirror_break_link(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test breaks it");
 	pthread_mutex_unlock(&o->p->lock);
-	assert_int_equal(ps_mirrors_confirmed(o->p, 1), 5);
+	assert_int_equal(ps_mirrors_that_confirmed_call(o->p, 1), 5);
 }
 
 TEST(test_a_mirror_whose_link_broke_does_not_count, struct owner *o)

@@ -6,6 +6,7 @@
 #include "../support/messages.h"
 
 #include "../../proto/data/frame.h"
+#include "../../proto/image/sigbus_guard.h"
 #include "../../server/loop/connection.h"
 #include "../support/unit.h"
 
@@ -454,6 +455,41 @@ TEST(what_lies_in_tls_at_a_fence_is_not_applied, struct fixture *fixture)
 		ps_stream_close(&control);
 		ps_stream_close(&successor);
 	}
+}
+
+/* All that was asked for comes, and nothing once the host's administrator has cut the log short. */
+TEST(what_is_read_comes_whole_or_not_at_all, struct fixture *fixture)
+{
+	Perseas__ReadRequest read = MESSAGE_OF(ReadRequest, read_request, .store = message_bank,
+	                                       .region = PS_REGION_LOG, .offset = PS_RING_OFFSET,
+	                                       .length = PS_READ_REQUEST_MAX);
+	struct ps_stream peer = dial(fixture, alice);
+	uint8_t *bytes, *text = malloc(PS_READ_REQUEST_MAX);
+	Perseas__Reply *reply;
+	char path[128];
+	size_t len;
+	int log;
+
+	ps_guard_reinstall_handler();
+	snprintf(path, sizeof(path), "%s/memory/bank/log.1", fixture->directory);
+	memset(text, 'a', PS_READ_REQUEST_MAX);
+	log = open(path, O_RDWR);
+	assert_int_equal(pwrite(log, text, PS_READ_REQUEST_MAX, PS_RING_OFFSET),
+	                 PS_READ_REQUEST_MAX);
+	bytes = packed(&read, &len);
+	greet(fixture, &peer);
+	assert_int_equal(push(fixture, &peer, bytes, len), len);
+	reply = reply_of(fixture, &peer);
+	assert_int_equal(reply->read->bytes.len, PS_READ_REQUEST_MAX);
+	assert_memory_equal(reply->read->bytes.data, text, PS_READ_REQUEST_MAX);
+	assert_int_equal(ftruncate(log, PS_RING_OFFSET), 0);
+	assert_int_equal(push(fixture, &peer, bytes, len), len);
+	assert_true(ended(fixture, &peer));
+	fixture_done(reply);
+	ps_stream_close(&peer);
+	close(log);
+	free(bytes);
+	free(text);
 }
 
 /* The files are read again: a bad one changes nothing, good ones count for later connections. */

@@ -122,11 +122,22 @@ TEST_WITH(a_mirror_that_is_needed_does_not_wait_for_long, setup, teardown, struc
 	assert_catches_up(f, 1);
 }
 
+/* The rate of transactions that was noted when the copy broke is that of these bytes of the ring,
+ * which were added since the copy began. */
+static void assert_rate(struct owner *o, uint64_t bytes)
+{
+	const struct ps_broken_copies *copies = &o->p->mirrors[1].broken_copies;
+	const uint64_t took_ms = (copies->last_broke_at - copies->copy_begun_at) / MS + 1;
+
+	assert_int_equal(copies->transaction_bytes_per_s, bytes / took_ms * 1000);
+}
+
 /* Event and trouble tell how many copies broke, how far the last one was, and when the next one
  * begins. Only of a mirror that fell behind they say which rate its link lacks. */
 TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
+	uint64_t bytes;
 	char words[80];
 
 	begin_copies(f);
@@ -135,12 +146,16 @@ TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
 	assert_told(o, "the next begins in 1 s");
 	for (unsigned dropped = 0; dropped < 2; dropped++) {
 		keep_until_copied_to(o, MS);
+		bytes = -o->p->commit.ring.append_position;
 		for (unsigned i = 0; i < 20; i++)
 			assert_int_equal(put_big(f, i, 3000, 1), 0);
-		if (dropped)
+		bytes += o->p->commit.ring.append_position;
+		if (dropped) {
 			drop_copy(o);
-		else
+		} else {
 			break_copy(o);
+			assert_rate(o, bytes);
+		}
 		snprintf(words, sizeof(words), "of %llu bytes; the next begins in %u s",
 		         (unsigned long long)(BIG + SIZE), dropped ? 4 : 2);
 		assert_non_null(strstr(broken.text, words));
@@ -149,7 +164,7 @@ TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
 	}
 	assert_true(o->p->mirrors[1].broken_copies.sent_bytes > 0);
 	assert_catches_up(f, 1);
-	assert_int_equal(o->p->mirrors[1].broken_copies.count, 0);
+	assert_int_equal(o->p->mirrors[1].broken_copies.broken_copy_count, 0);
 }
 
 /* Returns what the mirror was told about broken copies to mirror 1, or NULL. */
@@ -192,7 +207,8 @@ TEST_WITH(mirrors_are_told_of_broken_copies, setup_older, teardown, struct fixtu
 	keep_until_copied_to(o, MS);
 	direct_keep_after(o->d, o->p, SECOND);
 	assert_non_null(broken_told(o, 0));
-	assert_int_equal(broken_told(o, 0)->count, o->p->mirrors[1].broken_copies.count);
+	assert_int_equal(broken_told(o, 0)->count,
+	                 o->p->mirrors[1].broken_copies.broken_copy_count);
 	assert_int_equal(broken_told(o, 0)->bytes, o->p->mirrors[1].broken_copies.sent_bytes);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
 	assert_null(broken_told(o, 2));

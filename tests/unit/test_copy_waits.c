@@ -167,7 +167,7 @@ static const struct ps_broken_copies *broken(const struct fixture *f)
 /* Transactions until so many copies in a row broke. */
 static void work_until_broken(struct fixture *f, unsigned count)
 {
-	for (unsigned i = 0; broken(f)->count < count; i++) {
+	for (unsigned i = 0; broken(f)->broken_copy_count < count; i++) {
 		assert_true(i < LONG);
 		work(f, i);
 	}
@@ -185,7 +185,7 @@ TEST(test_a_copy_ends_although_the_load_is_above_the_link, struct fixture *f)
 		const uint64_t took = work(f, i);
 
 		assert_true(i < LONG && took < most + most / 8);
-		assert_int_equal(broken(f)->count,
+		assert_int_equal(broken(f)->broken_copy_count,
 		                 owner_state(f->o, 1) == PERSEAS_MIRROR_LIVE ? 0 : 2);
 		if (took > MS)
 			waited += took;
@@ -201,7 +201,7 @@ TEST(test_a_copy_ends_although_the_load_is_above_the_link, struct fixture *f)
 /* Copies break, and no commit waits. */
 TEST_WITH(test_without_pacing_no_commit_waits, setup_off, teardown, struct fixture *f)
 {
-	for (unsigned i = 0; broken(f)->count < 4; i++) {
+	for (unsigned i = 0; broken(f)->broken_copy_count < 4; i++) {
 		assert_true(i < LONG);
 		assert_true(work(f, i) < MS);
 	}
@@ -274,7 +274,7 @@ TEST(test_commits_do_not_wait_for_a_copy_that_is_stuck, struct fixture *f)
 
 	work_until_waited(f);
 	slow_link.stuck = true;
-	for (unsigned i = 0; broken(f)->count < 3; i++) {
+	for (unsigned i = 0; broken(f)->broken_copy_count < 3; i++) {
 		const uint64_t took = work(f, i);
 
 		assert_true(i < LONG);

@@ -124,15 +124,15 @@ static void add(const struct area *a, struct ps_cover *cover, unsigned from, uns
 	assert_int_equal(ps_cover_overlaps(cover, span.start, span.end),
 	                 memchr(a->map + from, true, end - from) != NULL);
 	/* Memory for more does not change where things are. */
-	assert_true(ps_cover_reserve(cover) >= 0);
-	if (from % 3 && ps_cover_is_past_end(cover, span.start))
-		ps_cover_append(cover, &span);
+	assert_true(ps_cover_reserve_span(cover) >= 0);
+	if (from % 3 && ps_cover_is_behind_all_spans(cover, span.start))
+		ps_cover_append_span(cover, &span);
 	else if (found == PS_FIT_DISJOINT && from % 2)
-		ps_cover_insert(cover, place, &span);
+		ps_cover_insert_span(cover, place, &span);
 	else if (found == PS_FIT_EXTENDS && from % 2)
-		ps_cover_extend(cover, place, span.end);
+		ps_cover_extend_span(cover, place, span.end);
 	else
-		ps_cover_add(cover, &span);
+		ps_cover_add_and_merge_span(cover, &span);
 	memset(a->map + from, true, end - from);
 }
 
@@ -202,8 +202,8 @@ TEST(test_memory_is_kept_for_the_next_transaction)
 		for (unsigned i = 0; i < few.size; i += 2) {
 			const struct ps_span span = span_of(&few, i, i + 1);
 
-			grown += ps_cover_reserve(&cover) > 0;
-			ps_cover_add(&cover, &span);
+			grown += ps_cover_reserve_span(&cover) > 0;
+			ps_cover_add_and_merge_span(&cover, &span);
 			few.map[i] = true;
 		}
 		check(&few, &cover, true);

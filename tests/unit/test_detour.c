@@ -207,11 +207,11 @@ TEST(test_a_detour_that_breaks_puts_no_look_off)
 
 	way->break_count = 3;
 	way->test_at = due;
-	way->test_delay_ns = 1000 * MS;
+	way->best_fabric_retest_delay_ns = 1000 * MS;
 	for (unsigned i = 0; i < 10; i++)
 		ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
 	assert_int_equal(way->test_at, due);
-	assert_int_equal(way->test_delay_ns, 1000 * MS);
+	assert_int_equal(way->best_fabric_retest_delay_ns, 1000 * MS);
 	rig->o->d->now = due;
 	ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
 	assert_true(way->test_at >= due + 2000 * MS);

@@ -31,13 +31,13 @@ static void compare_big(struct fixture *f)
 {
 	const struct ps_resync *r = &f->o->p->upkeep.resync;
 
-	for (unsigned i = 0; r->state != PS_RESYNC_COMPARING || !r->segment_id || !r->read_length;
-	     i++) {
+	for (unsigned i = 0;
+	     r->state != PS_RESYNC_COMPARING || !r->next_segment_id || !r->requested_bytes; i++) {
 		assert_true(i < ROUNDS);
 		direct_keep(f->o->d, f->o->p);
 	}
-	assert_int_equal(r->segment_id, 1);
-	assert_int_equal(r->read_length, BIG);
+	assert_int_equal(r->next_segment_id, 1);
+	assert_int_equal(r->requested_bytes, BIG);
 	assert_non_null(strstr(stat_of(f, 1).trouble, "being compared by digests: "));
 }
 
@@ -243,9 +243,9 @@ TEST(digests_keep_to_the_rate, struct fixture *f)
 	change_owner(f);
 	direct_start(f->o->d, 1);
 	r = &f->o->p->upkeep.resync;
-	while (r->state != PS_RESYNC_COMPARING || !r->read_length)
+	while (r->state != PS_RESYNC_COMPARING || !r->requested_bytes)
 		direct_keep(f->o->d, f->o->p);
-	assert_int_equal(r->read_length, SIZE);
+	assert_int_equal(r->requested_bytes, SIZE);
 	begun = f->o->d->now;
 	compare_big(f);
 	assert_true(f->o->d->now - begun >= ps_ms(100000));

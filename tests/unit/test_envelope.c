@@ -185,6 +185,80 @@ TEST(a_message_that_expands_too_much_is_refused)
 	free(bytes);
 }
 
+/* Allocates from a room that starts empty when *data, the bytes in use, is 0. */
+static void *take_room(void *data, size_t size)
+{
+	static _Alignas(16) uint8_t room[4096];
+	size_t *used = data, at = *used;
+
+	*used += (size + 15) & ~(size_t)15;
+	assert_true(*used <= sizeof(room));
+	return room + at;
+}
+
+static void keep_room(void *data, void *memory)
+{
+	(void)data;
+	(void)memory;
+}
+
+/* Puts a reply to a Read of `length` bytes together of its parts: it must be the same bytes as one
+ * that is packed as a whole. Its rest makes the reply only with the body beside it. */
+static void check_read_reply(size_t length)
+{
+	uint8_t *read = malloc(length), head[PS_READ_REPLY_HEAD], *whole, *parts;
+	Perseas__ReadReply body = MESSAGE_OF(ReadReply, read_reply, .bytes = { length, read });
+	Perseas__Reply reply = message_reply(&body), *back;
+	size_t whole_len, len, at, rest, used = 0;
+	ProtobufCAllocator memory = { take_room, keep_room, &used };
+	const char *why = NULL;
+
+	memset(read, 0x5a, length);
+	reply.id = 300;
+	reply.daemon = message_id(3);
+	assert_int_equal(ps_reply_pack(&reply, &whole, &whole_len), 0);
+	assert_int_equal(ps_read_reply_pack(&reply, &parts, &len, &at), 0);
+	assert_int_equal(len, whole_len);
+	memcpy(parts + at, read, length);
+	assert_memory_equal(parts, whole, len);
+	assert_int_equal(ps_read_reply_head((uint32_t)length, head), at - sizeof(uint32_t));
+	assert_memory_equal(head, whole + sizeof(uint32_t), at - sizeof(uint32_t));
+	rest = at + length;
+	assert_null(ps_reply_unpack_in(&memory, whole + rest, len - rest, NULL, &why));
+	back = ps_reply_unpack_in(&memory, whole + rest, len - rest, &body, &why);
+	assert_non_null(back);
+	assert_ptr_equal(back->read, &body);
+	assert_int_equal(back->id, 300);
+	free(read);
+	free(whole);
+	free(parts);
+}
+
+TEST(a_read_is_the_same_whole_or_in_parts)
+{
+	const size_t lengths[] = { 1,     124,   125,   126,   127,   128,
+		                   16379, 16380, 16381, 16383, 16384, PS_READ_REQUEST_MAX };
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		check_read_reply(lengths[i]);
+}
+
+/* Two bodies, one beside the message and one in it. */
+TEST(a_reply_has_one_body)
+{
+	Perseas__ReadReply body = MESSAGE_OF(ReadReply, read_reply, .bytes = message_id(1));
+	const Perseas__Reply reply = message_reply(&body);
+	size_t len, used = 0;
+	ProtobufCAllocator memory = { take_room, keep_room, &used };
+	const char *why = NULL;
+	uint8_t *bytes;
+
+	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
+	assert_null(ps_reply_unpack_in(&memory, bytes + 4, len - 4, &body, &why));
+	assert_non_null(why);
+	free(bytes);
+}
+
 /* A list of many stores with as many segments as a store can have. */
 TEST(a_list_of_large_stores_is_accepted)
 {

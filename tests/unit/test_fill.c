@@ -149,6 +149,25 @@ TEST(test_a_run_that_is_copied_is_filled_granule_by_granule, struct fixture *f)
 	assert_filled(order, 5);
 }
 
+/* The application may have changed the part that is here. So the whole run must not be moved over
+ * it, and of this granule only the rest is filled. */
+TEST(test_a_run_over_a_part_of_a_granule_is_filled_granule_by_granule, struct fixture *f)
+{
+	static const uint64_t order[] = { 0, 1, 2, 3 };
+	uint8_t partial_pages[COUNT] = { [1] = 1 };
+
+	f->ops.page = 16;
+	f->ops.can_move = moves;
+	f->d.mappings[0].partial_pages = partial_pages;
+	can_move = true;
+	receive(f, PS_BULK_LANE, 0, BULK);
+	while (ps_fill_answers_step(&f->d))
+		;
+	can_move = false;
+	assert_filled(order, 4);
+	assert_int_equal(f->d.fetched_bytes, BULK * GRANULE - f->ops.page);
+}
+
 /* The bulk lane then asks for more. The fault lane fills in its own answers, and needs no wake. */
 TEST(test_the_bulk_lane_is_told_when_its_answer_was_filled, struct fixture *f)
 {

@@ -105,6 +105,19 @@ TEST(a_store_without_an_owner_is_free, struct desk *d)
 	leave(d);
 }
 
+/* The last owner ended before one image had its slot. */
+TEST(what_the_last_owner_left_behind_is_not_up_to_date, struct desk *d)
+{
+	d->s.told[2].epoch--;
+	look(d);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_HAS_FAULT);
+	assert_int_equal(d->fleet.stores[0].live, 2);
+	assert_int_equal(d->fleet.stores[0].losses_borne, 1);
+	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 2)));
+	assert_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
+	leave(d);
+}
+
 /* A daemon of a roster that lists no image is among those that are looked at, and said. */
 TEST(a_member_without_an_image_is_missed, struct desk *d)
 {

@@ -242,7 +242,8 @@ static void miss_and_forge(struct owner *o, bool another)
 	owner_die(o);
 	direct_start(o->d, 2);
 	owner_reopen(o);
-	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(owner_stat(o).mended_forward + owner_stat(o).mended_delta, 0);
+	owner_keep_all(o);
 	assert_mirrored(o, 0);
 	assert_mirrored(o, 2);
 }
@@ -250,13 +251,11 @@ static void miss_and_forge(struct owner *o, bool another)
 TEST(test_a_stored_record_of_the_past_is_not_sent, struct owner *o)
 {
 	miss_and_forge(o, false);
-	assert_int_equal(owner_stat(o).mended_whole, 1);
 }
 
 TEST(test_a_stored_record_of_the_past_is_no_delta, struct owner *o)
 {
 	miss_and_forge(o, true);
-	assert_int_equal(owner_stat(o).mended_whole, 1);
 }
 
 /* --- slots that are written without their record --- */

@@ -394,11 +394,11 @@ TEST(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror)
 
 		open_fork(o);
 		owner_die(o);
-		strcpy(watched.inherited.silent_mirrors, "sim://2");
+		strcpy(watched.inherited.mirrors_silent_to_run, "sim://2");
 		assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3,sim://4",
 		                            MIRRORS - 1, ends[i]),
 		                 PERSEAS_EUNREACHABLE);
-		*watched.inherited.silent_mirrors = 0;
+		*watched.inherited.mirrors_silent_to_run = 0;
 		assert_error_says(o, "did not answer again");
 		owner_free(o);
 	}

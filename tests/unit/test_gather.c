@@ -128,14 +128,15 @@ TEST(test_the_collector_comes_when_it_is_due, struct owner *o)
 	u = &o->p->commit.unwaited;
 	put_held(o, 0, 10, 1);
 	direct_collect(o->p);
-	assert_true(o->p->commit.has_gathered && u->wake_at == o->p->commit.gather->due_at);
-	o->d->now = u->wake_at;
+	assert_true(o->p->commit.has_gathered &&
+	            u->collector_wakes_at == o->p->commit.gather->must_post_at);
+	o->d->now = u->collector_wakes_at;
 	direct_collect(o->p);
-	assert_false(o->p->commit.has_gathered || u->is_idle);
+	assert_false(o->p->commit.has_gathered || u->is_collector_idle);
 	o->d->woken = 0;
 	put_held(o, 0, 10, 2);
 	assert_true(o->d->woken >> PS_COLLECTOR & 1);
-	assert_true(u->wake_at == o->p->commit.gather->due_at);
+	assert_true(u->collector_wakes_at == o->p->commit.gather->must_post_at);
 }
 
 TEST(test_the_collector_posts_it_in_time, struct owner *o)
@@ -143,7 +144,7 @@ TEST(test_the_collector_posts_it_in_time, struct owner *o)
 	const uint64_t from = o->d->now;
 
 	put_held(o, 0, 10, 1);
-	assert_true(o->p->commit.unwaited.wake_at <= from + HOLD + 1000000);
+	assert_true(o->p->commit.unwaited.collector_wakes_at <= from + HOLD + 1000000);
 	o->d->now = from + HOLD / 2;
 	put_held(o, 100, 10, 2);
 	direct_collect(o->p);

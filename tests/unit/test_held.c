@@ -63,7 +63,7 @@ static void stamp_roster(struct owner *o)
 
 static void record_roster(struct owner *o)
 {
-	ps_roster_record(o->p, 0);
+	ps_roster_record_on_mirrors(o->p, 0);
 }
 
 /* The end of a change, as far as the rosters go. */

@@ -287,6 +287,62 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	assert_int_equal(verdict.commit, PS_CAN_NOT);
 }
 
+/* The owner prepares mirror 0 for a copy, so that it spoke to it last and reported nothing to it,
+ * and calls it stale at the others. Without another one it cannot commit. */
+TEST(who_has_the_report_knows_the_owner_best, struct desk *desk)
+{
+	Perseas__StoreStatus *told;
+	struct ps_verdict verdict;
+	size_t reported;
+
+	direct_keep(desk->o->d, desk->o->p);
+	look(desk, 3);
+	told = (Perseas__StoreStatus *)desk->images.told[0];
+	for (unsigned i = 1; i < 3; i++) {
+		Perseas__StoreStatus *other = (Perseas__StoreStatus *)desk->images.told[i];
+
+		other->silent_ms = told->silent_ms + 100 * (3 - i);
+		set_state(other->mirrors[0], "stale");
+	}
+	reported = told->n_mirrors;
+	assert_int_equal(ps_images_find_owner(&desk->images), 0);
+	told->n_mirrors = 0;
+	assert_int_equal(ps_images_find_owner(&desk->images), 2);
+	ps_verdict_fill(&verdict, &desk->images);
+	told->n_mirrors = reported;
+	assert_int_equal(verdict.single_losses, 6);
+}
+
+static unsigned left_behind(struct desk *desk)
+{
+	unsigned set = 0;
+
+	look(desk, 3);
+	for (unsigned i = 0; i < 3; i++)
+		set |= (unsigned)ps_images_is_left_behind(&desk->images, desk->images.told[i]) << i;
+	return set;
+}
+
+/* An owner opens the store while mirror 1 is down, and dies before it has brought it up to date. A
+ * copy to mirror 2 did not end either. While an owner lives, this is its task. */
+TEST(an_owner_that_dies_leaves_mirrors_behind, struct desk *desk)
+{
+	struct owner *o = desk->o;
+
+	owner_die(o);
+	assert_int_equal(left_behind(desk), 0);
+	assert_true(ps_verdict_is_store_whole(&desk->images));
+	direct_crash(o->d, 1);
+	owner_reopen(o);
+	direct_start(o->d, 1);
+	assert_int_equal(left_behind(desk), 0);
+	owner_die(o);
+	assert_int_equal(left_behind(desk), 2);
+	assert_false(ps_verdict_is_store_whole(&desk->images));
+	store_find(o->d->mirrors[2].stores, STORE)->header->state = PERSEAS__STATE__STATE_JOINING;
+	assert_int_equal(left_behind(desk), 6);
+}
+
 /* The addresses of two mirrors are swapped: the loss of one of them is no loss of both. */
 TEST(a_mirror_is_the_member_that_its_image_is, struct desk *desk)
 {

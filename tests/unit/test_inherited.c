@@ -24,7 +24,7 @@ TEST(what_is_written_is_read)
 		.list = "m1:7170, m2:7170",
 		.list_mirrors = "m1:7170,m2:7170",
 		.unlisted_mirrors = { .epoch = 3, .version = UINT64_MAX, .count = 2 },
-		.silent_mirrors = "m2:7170,m3:7170",
+		.mirrors_silent_to_run = "m2:7170,m3:7170",
 		.silent_at_ms = 123456
 	};
 	struct ps_inherited read;
@@ -60,7 +60,7 @@ TEST(the_longest_block_fits)
 	memset(told.store, 's', sizeof(told.store) - 1);
 	memset(told.list, 'l', sizeof(told.list) - 1);
 	memset(told.list_mirrors, 'n', sizeof(told.list_mirrors) - 1);
-	memset(told.silent_mirrors, 'm', sizeof(told.silent_mirrors) - 1);
+	memset(told.mirrors_silent_to_run, 'm', sizeof(told.mirrors_silent_to_run) - 1);
 	told.silent_at_ms = told.unlisted_mirrors.epoch = told.unlisted_mirrors.version =
 		UINT64_MAX;
 	told.unlisted_mirrors.count = PS_MIRRORS_MAX;
@@ -115,8 +115,8 @@ TEST(a_silent_mirror_has_a_time)
 		                             "silent 1:a:1" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_string_equal(read_text(wrong[i]).silent_mirrors, "");
-	assert_string_equal(read_text("silent 1 a:1,b:2").silent_mirrors, "a:1,b:2");
+		assert_string_equal(read_text(wrong[i]).mirrors_silent_to_run, "");
+	assert_string_equal(read_text("silent 1 a:1,b:2").mirrors_silent_to_run, "a:1,b:2");
 }
 
 /* A later version may write more. */

@@ -187,7 +187,7 @@ TEST(a_commit_looks_before_it_is_in_doubt)
 	pthread_mutex_lock(&o->p->lock);
 	direct_release(o->d, 0, 1);
 	is_time_over = true;
-	assert_int_equal(ps_commit_await(o->p, first, &since), 0);
+	assert_int_equal(ps_commit_await_w_mirrors(o->p, first, &since), 0);
 	pthread_mutex_unlock(&o->p->lock);
 	complete_to_end(1, 0);
 }

@@ -122,7 +122,7 @@ TEST(bad_arguments_are_refused, struct owner *o)
 
 static bool is_observed(struct owner *o)
 {
-	return atomic_load(&o->p->observing.active);
+	return atomic_load(&o->p->observing.has_observers);
 }
 
 /* Several threads observe at the same time: set_range takes the lock until all have ended. */

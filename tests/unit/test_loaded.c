@@ -116,11 +116,11 @@ TEST(a_session_that_breaks_meanwhile_changes_nothing, struct fixture *f)
 	come_back_loaded(f);
 	for (unsigned i = 0; i < 5; i++)
 		round_of(f->o);
-	assert_int_equal(ps_roster_unrecorded_mirrors(f->o->p), 1 << 1);
+	assert_int_equal(ps_roster_mirrors_to_tell_last(f->o->p), 1 << 1);
 	direct_cut(f->o->d, 1);
 	round_of(f->o);
 	reach_live(f->o, 1);
-	assert_int_equal(ps_roster_unrecorded_mirrors(f->o->p), 1 << 1);
+	assert_int_equal(ps_roster_mirrors_to_tell_last(f->o->p), 1 << 1);
 	go_on_until_recorded(f);
 	assert_image(f, 1);
 }
@@ -143,7 +143,7 @@ TEST(a_change_tells_it_after_the_others, struct fixture *f)
 	assert_int_equal(c->stage, PS_CHANGE_JOINT);
 	direct_crash(o->d, 1);
 	load_spilled(f, 1);
-	for (unsigned i = 0; !ps_roster_unrecorded_mirrors(o->p); i++) {
+	for (unsigned i = 0; !ps_roster_mirrors_to_tell_last(o->p); i++) {
 		assert_true(i < ROUNDS);
 		round_of(o);
 	}
@@ -169,7 +169,7 @@ static void lose_before_it_is_recorded(struct fixture *f)
 	reach_live(o, 1);
 	for (unsigned i = 0; i < 5; i++)
 		round_of(o);
-	assert_int_equal(ps_roster_unrecorded_mirrors(o->p), 1 << 1);
+	assert_int_equal(ps_roster_mirrors_to_tell_last(o->p), 1 << 1);
 	direct_crash(o->d, 0);
 	memory_heap_lose(o->d->mirrors[0].memory, NULL);
 	o->d->mirrors[0].slow_at = 0;

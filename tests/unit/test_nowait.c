@@ -160,7 +160,7 @@ TEST(test_it_goes_on_though_nobody_waits, struct owner *o)
 	for (unsigned i = 0; i < 300; i++)
 		post(o, (uint8_t)i);
 	assert_true(o->p->mirrors[0].chains_in_flight == 128);
-	for (unsigned rounds = 0; o->p->commit.unwaited.last_seq; rounds++) {
+	for (unsigned rounds = 0; o->p->commit.unwaited.last_unawaited_seq; rounds++) {
 		assert_true(rounds < 10);
 		let_all_go(o);
 		hold_all(o, DIRECT_HOLD_WRITES);
@@ -230,7 +230,7 @@ TEST(test_answers_are_looked_for_before_doubt, struct owner *o)
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 	let_all_go(o);
 	direct_collect(o->p);
-	assert_true(o->p->commit.unwaited.last_seq == 0);
+	assert_true(o->p->commit.unwaited.last_unawaited_seq == 0);
 	o->d->now += 100000000000u;
 	hold_all(o, DIRECT_HOLD_WRITES);
 	post(o, 3);

@@ -161,11 +161,11 @@ TEST(it_is_dropped_though_nobody_tries, struct owner *o)
 	assert_true(perseas_fd(o->p) >= 0);
 	fill(o, 2);
 	reset(o);
-	assert_false(o->p->commit.unwaited.is_idle);
+	assert_false(o->p->commit.unwaited.is_collector_idle);
 	o->d->now += patience(o) * 9 / 10;
 	direct_collect(o->p);
 	assert_false(is_readable(o));
-	assert_false(o->p->commit.unwaited.is_idle);
+	assert_false(o->p->commit.unwaited.is_collector_idle);
 	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
 	o->d->now += patience(o) / 10;
 	direct_collect(o->p);
@@ -177,7 +177,7 @@ TEST(it_is_dropped_though_nobody_tries, struct owner *o)
 	let_all_go(o);
 	direct_collect(o->p);
 	direct_collect(o->p);
-	assert_true(o->p->commit.unwaited.is_idle);
+	assert_true(o->p->commit.unwaited.is_collector_idle);
 }
 
 /* The descriptor says that it got on, or that it is gone, although W hold no more than before. */
@@ -207,11 +207,11 @@ TEST(what_is_refused_wakes_the_collector, struct owner *o)
 	let_go(o, 1);
 	direct_collect(o->p);
 	direct_collect(o->p);
-	assert_true(o->p->commit.unwaited.is_idle);
+	assert_true(o->p->commit.unwaited.is_collector_idle);
 	o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
-	o->p->commit.unwaited.is_idle = false;
+	o->p->commit.unwaited.is_collector_idle = false;
 	fill(o, 2);
-	o->p->commit.unwaited.is_idle = true;
+	o->p->commit.unwaited.is_collector_idle = true;
 	o->d->woken = 0;
 	assert_int_equal(try(o), PERSEAS_EAGAIN);
 	assert_true(o->d->woken >> PS_COLLECTOR & 1);

@@ -182,7 +182,7 @@ TEST(an_order_waits_until_claims_are_renewed, struct owner *o)
 	direct_start(o->d, 2);
 	OWNER_KEEP_UNTIL(o, o->p->is_renewing);
 	order(o, "sim://0", 'w', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://1");
-	OWNER_KEEP_UNTIL(o, o->p->upkeep.orders.waiting_answer);
+	OWNER_KEEP_UNTIL(o, o->p->upkeep.orders.answer_with_waiting_order);
 	for (unsigned rounds = 0; rounds < 200; rounds++)
 		direct_keep_after(o->d, o->p, ps_ms(20));
 	assert_true(o->p->is_renewing);
@@ -312,7 +312,7 @@ TEST(a_repair_is_carried_out_once, struct owner *o)
 	for (unsigned rounds = 0; !result_at(o, 1) && rounds < ROUNDS; rounds++) {
 		o->p->upkeep.next_heartbeat_at = 0;
 		ps_heartbeat_step(o->p, o->d->now);
-		ps_orders_carry_out(o->p);
+		ps_orders_carry_out_waiting_order(o->p);
 	}
 	o->p->is_admin_taken = false;
 	assert_non_null(result_at(o, 1));

@@ -121,7 +121,7 @@ TEST(test_a_mirror_that_is_needed_is_not_dropped, struct fixture *f)
 	const struct perseas *p = f->o->p;
 
 	slow_down(f, false);
-	while (ps_ring_bytes_from(&p->commit.ring, p->mirrors[1].acked_seq + 1) + 2 * LENGTH <
+	while (ps_ring_bytes_from_entry(&p->commit.ring, p->mirrors[1].acked_seq + 1) + 2 * LENGTH <
 	       p->commit.ring.size / 2)
 		assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
 	direct_crash(f->o->d, 0);

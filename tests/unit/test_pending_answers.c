@@ -54,7 +54,7 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 
 	o->d->mirrors[1].slow_ns = 200 * MS;
 	direct_hang(o->d, 2);
-	ps_question_ask_confirm(o->p, &q, 7);
+	ps_question_ask_claim_confirmations(o->p, &q, 7);
 	assert_int_equal(q.unanswered_mirrors, 7);
 	pass(o, 60 * MS);
 	assert_int_equal(q.granting_mirrors, 1);
@@ -65,7 +65,7 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 	pass(o, 4000 * MS);
 	assert_true(ps_question_is_over(o->p, &q));
 	assert_int_equal(q.granting_mirrors, 3);
-	assert_int_equal(q.error.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(q.last_refusal.code, PERSEAS_EUNREACHABLE);
 	assert_int_equal(o->p->mirrors[2].pending_answers.answer_count, 0);
 	ps_question_forget(&q);
 }
@@ -75,9 +75,9 @@ TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing, struct owner *o
 {
 	struct ps_question q = { 0 };
 
-	ps_question_ask_confirm(o->p, &q, 7);
+	ps_question_ask_claim_confirmations(o->p, &q, 7);
 	o->d->now += 30 * MS;
-	ps_question_ask_confirm(o->p, &q, 3);
+	ps_question_ask_claim_confirmations(o->p, &q, 3);
 	pass(o, 30 * MS);
 	assert_int_equal(q.granting_mirrors, 0);
 	assert_int_equal(q.unanswered_mirrors, 3);
@@ -91,7 +91,7 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 {
 	struct ps_question q = { 0 };
 
-	ps_question_ask_confirm(o->p, &q, 7);
+	ps_question_ask_claim_confirmations(o->p, &q, 7);
 	pthread_mutex_lock(&o->p->lock);
 	ps_mirror_break_link(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test ends it");
 	pthread_mutex_unlock(&o->p->lock);
@@ -110,7 +110,7 @@ TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 	struct ps_question q[PS_PENDING_MAX + 1] = { 0 };
 
 	for (unsigned i = 0; i <= PS_PENDING_MAX; i++)
-		ps_question_ask_confirm(o->p, &q[i], 1);
+		ps_question_ask_claim_confirmations(o->p, &q[i], 1);
 	assert_int_equal(q[PS_PENDING_MAX - 1].unanswered_mirrors, 1);
 	assert_int_equal(q[PS_PENDING_MAX].unanswered_mirrors, 0);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
@@ -130,7 +130,7 @@ static void fill(struct owner *o, uint32_t set)
 	o->p->is_admin_taken = true;
 	ps_pending_take_all_answers(o->p, o->d->now);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
-		ps_question_ask_confirm(o->p, &behind[i], set);
+		ps_question_ask_claim_confirmations(o->p, &behind[i], set);
 	assert_true(ps_pending_is_any_full(o->p, 7));
 	assert_false(ps_pending_is_any_full(o->p, 1));
 	o->p->is_admin_taken = false;

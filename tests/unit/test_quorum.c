@@ -42,16 +42,17 @@ TEST(each_rule_asks_for_its_number)
 			rosters(&p, n, w);
 			for (unsigned have = 0; have <= n; have++) {
 				assert_int_equal(ps_quorum_is_w(&p, first(have)), have >= w);
-				assert_int_equal(ps_quorum_is_newest_w(&p, first(have)), have >= w);
+				assert_int_equal(ps_quorum_is_w_of_newest_roster(&p, first(have)),
+				                 have >= w);
 				assert_int_equal(ps_quorum_is_r(&p, first(have)), have >= r);
 				assert_int_equal(ps_quorum_is_t(&p, first(have)), have >= t);
-				assert_int_equal(ps_quorum_is_seen_by_opens(&p, first(have)),
+				assert_int_equal(ps_quorum_every_open_sees(&p, first(have)),
 				                 have >= n - t + 1);
-				assert_int_equal(ps_quorum_is_possible_without(&p, first(have)),
+				assert_int_equal(ps_quorum_is_w_possible_without(&p, first(have)),
 				                 n - have >= w);
 			}
 			assert_int_equal(ps_quorum_t_count(&p), t);
-			assert_int_equal(ps_quorum_r_count(&p), r);
+			assert_int_equal(ps_quorum_r_of_settled_roster(&p), r);
 		}
 }
 
@@ -69,9 +70,11 @@ TEST(a_mirror_is_made_anew_by_enough_others)
 			for (unsigned others = 0; others < n; others++) {
 				const uint32_t set = first(others) << 1;
 
-				assert_int_equal(ps_quorum_can_remake(&p, set, &p.mirrors[0]),
+				assert_int_equal(ps_quorum_can_remake_mirror(&p, set,
+				                                             &p.mirrors[0]),
 				                 n > 1 && others >= need);
-				assert_int_equal(ps_quorum_can_remake(&p, set | 1, &p.mirrors[0]),
+				assert_int_equal(ps_quorum_can_remake_mirror(&p, set | 1,
+				                                             &p.mirrors[0]),
 				                 n > 1 && others >= need);
 			}
 		}
@@ -91,13 +94,13 @@ TEST(while_two_rosters_count_both_are_asked)
 	assert_false(ps_quorum_is_r(&p, 0x07));
 	assert_false(ps_quorum_is_r(&p, 0x1c));
 	assert_true(ps_quorum_is_r(&p, 0x0e));
-	assert_false(ps_quorum_is_newest_w(&p, 0x07));
-	assert_true(ps_quorum_is_newest_w(&p, 0x18));
-	assert_false(ps_quorum_is_possible_without(&p, 0x03));
-	assert_false(ps_quorum_is_possible_without(&p, 0x18));
-	assert_true(ps_quorum_is_possible_without(&p, 0x04));
+	assert_false(ps_quorum_is_w_of_newest_roster(&p, 0x07));
+	assert_true(ps_quorum_is_w_of_newest_roster(&p, 0x18));
+	assert_false(ps_quorum_is_w_possible_without(&p, 0x03));
+	assert_false(ps_quorum_is_w_possible_without(&p, 0x18));
+	assert_true(ps_quorum_is_w_possible_without(&p, 0x04));
 	/* A mirror that only the new roster lists needs two mirrors of each roster. */
-	assert_true(ps_quorum_can_remake(&p, 0x07 | 0x08, &p.mirrors[4]));
-	assert_false(ps_quorum_can_remake(&p, 0x07, &p.mirrors[4]));
-	assert_false(ps_quorum_can_remake(&p, 0x0c, &p.mirrors[4]));
+	assert_true(ps_quorum_can_remake_mirror(&p, 0x07 | 0x08, &p.mirrors[4]));
+	assert_false(ps_quorum_can_remake_mirror(&p, 0x07, &p.mirrors[4]));
+	assert_false(ps_quorum_can_remake_mirror(&p, 0x0c, &p.mirrors[4]));
 }

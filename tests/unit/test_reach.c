@@ -266,6 +266,111 @@ TEST(test_pieces_lie_side_by_side, struct fixture *f)
 	assert_int_equal(give(f), 1);
 }
 
+/* Bytes are in their place before the message is complete. */
+TEST(test_bytes_go_straight_into_their_place, struct fixture *f)
+{
+	ask_for(f, LONG);
+	add_piece(f, 2, PS_REACH_BULK, 1);
+	f->length -= 9;
+	assert_int_equal(give(f), 0);
+	assert_int_equal(f->reach.block[0], 1);
+	assert_int_equal(f->reach.block[PS_REACH_BULK - 9], 1);
+	assert_int_equal(f->reach.block[PS_REACH_BULK - 1], 0);
+}
+
+/* The connection is lost within a piece. The next one brings all of it. */
+TEST(test_a_piece_comes_again_over_another_connection, struct fixture *f)
+{
+	int ends[2];
+
+	ask_for(f, LONG);
+	add_piece(f, 2, PS_REACH_BULK, 1);
+	f->length /= 2;
+	assert_int_equal(give(f), 0);
+	ps_fetch_connection_cancel(&f->reach);
+	close(f->mirror);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	f->mirror = ends[1];
+	f->reach.fd = ends[0];
+	ask_for(f, LONG);
+	assert_int_equal(ps_fetch_connection_received_bytes(&f->reach), 0);
+	for (unsigned i = 0; i < 3; i++)
+		add_piece(f, 2 + i, i < 2 ? PS_REACH_BULK : LONG % PS_REACH_BULK, 1 + (uint8_t)i);
+	add_status(f, 5);
+	assert_int_equal(give(f), 1);
+}
+
+/* Adds a reply made of two, one after the other: protobuf takes that for one message. */
+static void add_joined(struct fixture *f, const Perseas__Reply *first, const Perseas__Reply *second)
+{
+	const size_t lengths[] = { perseas__reply__get_packed_size(first),
+		                   perseas__reply__get_packed_size(second) };
+	const uint32_t length = (uint32_t)(lengths[0] + lengths[1]);
+
+	add(f, &length, sizeof(length));
+	assert_true(f->length + length <= sizeof(f->sent));
+	perseas__reply__pack(first, f->sent + f->length);
+	perseas__reply__pack(second, f->sent + f->length + lengths[0]);
+	f->length += length;
+}
+
+/* Fields in another order are the same reply. Behind the bytes there may be nothing but the id that
+ * is due and the mirror's identity: no other body, no other id, no status, and no field that is
+ * unknown. */
+TEST(test_what_is_around_the_bytes, struct fixture *f)
+{
+	static uint8_t bytes[LENGTH];
+	uint8_t mirror[PS_ID_SIZE] = { 1 };
+	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
+	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
+	Perseas__Reply body = PERSEAS__REPLY__INIT, other = PERSEAS__REPLY__INIT;
+
+	memset(bytes, 7, LENGTH);
+	read.bytes = (ProtobufCBinaryData){ LENGTH, bytes };
+	body.body_case = PERSEAS__REPLY__BODY_READ;
+	body.read = &read;
+	for (int i = 0; i < 6; i++) {
+		perseas__reply__init(&other);
+		other.id = i == 2 ? 3 : 2;
+		if (i == 1)
+			other.daemon = (ProtobufCBinaryData){ PS_ID_SIZE, mirror };
+		if (i == 3)
+			other.status = PERSEAS__STATUS__STATUS_BUSY;
+		if (i == 4) {
+			other.body_case = PERSEAS__REPLY__BODY_WORKING;
+			other.working = &working;
+		}
+		if (i == 5)
+			other.daemon = (ProtobufCBinaryData){ 3, mirror };
+		add_beginning(f);
+		add_joined(f, i == 0 ? &other : &body, i == 0 ? &body : &other);
+		add_status(f, 3);
+		assert_int_equal(send_all(f), i < 2 ? 1 : -1);
+		if (i < 2)
+			assert_memory_equal(f->fetched.bytes.data, bytes, LENGTH);
+		f = unit_begin_again();
+	}
+}
+
+/* The length of the message is that of less or of more than the bytes and what is around them. */
+TEST(test_a_length_that_lies, struct fixture *f)
+{
+	const int wrong[] = { -LENGTH, -3, -1, 1, 5 };
+	uint32_t length;
+	size_t at;
+
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		add_beginning(f);
+		at = f->length;
+		add_end(f);
+		memcpy(&length, f->sent + at, sizeof(length));
+		length += (uint32_t)wrong[i];
+		memcpy(f->sent + at, &length, sizeof(length));
+		assert_int_equal(send_all(f), -1);
+		f = unit_begin_again();
+	}
+}
+
 /* One is too long, one too short, one is missing. */
 TEST(test_pieces_that_are_not_whole, struct fixture *f)
 {

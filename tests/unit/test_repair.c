@@ -30,7 +30,7 @@ static void order_repair(struct fixture *f)
 
 static void assert_ends(struct fixture *f, int code, const char *text)
 {
-	OWNER_KEEP_UNTIL(f->o, result_of(f)->done);
+	OWNER_KEEP_UNTIL(f->o, result_of(f)->is_done);
 	assert_int_equal(f->o->p->upkeep.repair.state, PS_REPAIR_NONE);
 	if (!strstr(result_of(f)->text, text))
 		fail_msg("%s", result_of(f)->text);
@@ -54,7 +54,7 @@ static void assert_nothing_was_sent(struct fixture *f)
 	assert_int_equal(owner_stat(f->o).resyncs, 0);
 	assert_int_equal(owner_stat(f->o).reconnects, 0);
 	for (unsigned i = 0; i < f->o->p->mirror_count; i++)
-		assert_null(f->o->p->mirrors[i].due_granules);
+		assert_null(f->o->p->mirrors[i].unsent_granules);
 }
 
 TEST(nothing_differs, struct fixture *f)
@@ -95,7 +95,7 @@ TEST(each_mirror_is_repaired_in_its_turn, struct fixture *f)
 	for (unsigned i = 0; i < 3; i++)
 		spoil(f, i, i * 2 * GRANULE);
 	order_repair(f);
-	for (unsigned rounds = 0; !result_of(f)->done; rounds++) {
+	for (unsigned rounds = 0; !result_of(f)->is_done; rounds++) {
 		assert_true(rounds < ROUNDS);
 		direct_keep(f->o->d, f->o->p);
 		if (f->o->p->upkeep.repair.state == PS_REPAIR_SENDING)
@@ -165,7 +165,7 @@ static void ask_about_big(struct fixture *f)
 {
 	const struct ps_repair *r = &f->o->p->upkeep.repair;
 
-	for (unsigned i = 0; r->segment_id != 1 || !r->piece_bytes; i++) {
+	for (unsigned i = 0; r->piece_segment_id != 1 || !r->piece_bytes; i++) {
 		assert_true(i < ROUNDS);
 		direct_keep(f->o->d, f->o->p);
 	}
@@ -176,10 +176,10 @@ TEST(what_changes_meanwhile_is_compared_again, struct fixture *f)
 {
 	order_repair(f);
 	ask_about_big(f);
-	assert_int_equal(f->o->p->upkeep.repair.offset, 0);
+	assert_int_equal(f->o->p->upkeep.repair.piece_offset, 0);
 	assert_int_equal(put_big(f, 3 * GRANULE, 5, 77), 0);
 	direct_keep(f->o->d, f->o->p);
-	assert_int_equal(f->o->p->upkeep.repair.offset, 3 * GRANULE);
+	assert_int_equal(f->o->p->upkeep.repair.piece_offset, 3 * GRANULE);
 	assert_int_equal(f->o->p->upkeep.repair.piece_bytes, GRANULE);
 	assert_ends(f, 0, "no mirror differs from the owner");
 	assert_nothing_was_sent(f);
@@ -190,7 +190,7 @@ TEST(what_never_stands_still_is_left_out, struct fixture *f)
 {
 	spoil(f, 1, 3 * GRANULE);
 	order_repair(f);
-	for (unsigned i = 0; !result_of(f)->done; i++) {
+	for (unsigned i = 0; !result_of(f)->is_done; i++) {
 		assert_true(i < ROUNDS);
 		assert_int_equal(put_big(f, 3 * GRANULE + 9, 5, (uint8_t)i), 0);
 		direct_keep(f->o->d, f->o->p);
@@ -207,7 +207,7 @@ TEST(a_mirror_dies_while_it_is_repaired, struct fixture *f)
 	order_repair(f);
 	owner_keep(f->o, 1, PERSEAS_MIRROR_RESYNCING);
 	direct_crash(f->o->d, 1);
-	OWNER_KEEP_UNTIL(f->o, result_of(f)->done);
+	OWNER_KEEP_UNTIL(f->o, result_of(f)->is_done);
 	assert_ends(f, PERSEAS_EUNREACHABLE,
 	            "sim://1 went away; it is repaired when it comes back");
 	direct_start(f->o->d, 1);
@@ -266,7 +266,7 @@ TEST(w_others_are_needed_to_the_end, struct fixture *f)
 	assert_int_equal(put_big(f, 8 * GRANULE, 1, 9), 0);
 	assert_ends(f, PERSEAS_EQUORUM, "sim://0 differs, and fewer than W others are live");
 	assert_int_equal(owner_stat(f->o).resyncs, 0);
-	assert_null(f->o->p->mirrors[0].due_granules);
+	assert_null(f->o->p->mirrors[0].unsent_granules);
 	direct_start(f->o->d, 2);
 	owner_keep(f->o, 2, PERSEAS_MIRROR_LIVE);
 	repair(f, 0, "repaired 1 piece of 64 KiB on 1 mirror");

@@ -109,8 +109,9 @@ TEST(test_who_confirms_may_be_behind, struct fixture *f)
 		assert_true(rounds < ROUNDS);
 		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_RESYNCING);
 		o->p->is_admin_taken = true;
-		for (unsigned i = 0; i < PS_PENDING_MAX && r->has_posted && !q[i].id; i++)
-			ps_question_ask_confirm(o->p, &q[i], 5);
+		for (unsigned i = 0; i < PS_PENDING_MAX && r->has_posted_first_chunk && !q[i].id;
+		     i++)
+			ps_question_ask_claim_confirmations(o->p, &q[i], 5);
 		o->p->is_admin_taken = false;
 		direct_keep_after(o->d, o->p, MS);
 	}

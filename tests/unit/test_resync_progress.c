@@ -4,7 +4,7 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/core/due_granules.h"
+#include "../../client/core/unsent_granules.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
@@ -121,7 +121,7 @@ TEST(the_segments_are_others, struct fixture *f)
 {
 	direct_crash(f->o->d, 1);
 	replace_big(f);
-	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
+	ps_ring_drop_all(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
 	direct_start(f->o->d, 1);
 	assert_whole(f, "segments");
 }
@@ -132,7 +132,7 @@ TEST(the_image_is_needed, struct fixture *f)
 	direct_crash(f->o->d, 1);
 	assert_int_equal(put_big(f, 0, 1, 5), 0);
 	direct_crash(f->o->d, 2);
-	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
+	ps_ring_drop_all(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
 	direct_start(f->o->d, 1);
 	assert_whole(f, "needed");
 }
@@ -201,7 +201,7 @@ TEST_WITH(the_rate_is_the_present_one, setup_slow, teardown, struct fixture *f)
 	for (unsigned i = 0; i < 20; i++)
 		direct_keep_after(f->o->d, f->o->p, 1000 * MS);
 	before = stat_of(f, 1).resync_rate;
-	assert_true(r->previous_mark.at > begun + 5000 * MS);
+	assert_true(r->previous_mark.noted_at > begun + 5000 * MS);
 	f->o->d->now += 15000 * MS;
 	assert_in_range(stat_of(f, 1).resync_rate, 1, before / 2);
 }

@@ -203,7 +203,7 @@ TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct
 	reach(o, PS_RESYNC_COPYING);
 	ps_admin_enter(o->p);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
-		ps_question_ask_confirm(o->p, &questions[i], 2);
+		ps_question_ask_claim_confirmations(o->p, &questions[i], 2);
 	ps_admin_leave(o->p);
 	for (unsigned rounds = 0; !o->p->upkeep.resync.others_confirmed_claim; rounds++) {
 		assert_true(rounds < ROUNDS);

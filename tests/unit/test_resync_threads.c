@@ -127,7 +127,7 @@ static void make_stale(perseas_t *p, unsigned mirror)
 		while (p->mirrors[i].is_active &&
 		       (p->mirrors[i].chains_in_flight || p->mirrors[i].posted_seq < p->commit.seq))
 			ps_mirrors_poll(p);
-	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
+	ps_ring_drop_all(&p->commit.ring, p->commit.seq + 1);
 	pthread_mutex_unlock(&p->lock);
 	ps_admin_leave(p);
 }
@@ -149,8 +149,8 @@ static void assert_mirrored(perseas_t *p, unsigned mirror, const struct teller *
 	request.body_case = PERSEAS__REQUEST__BODY_DIGEST;
 	request.digest = &ask;
 	ps_admin_enter(p);
-	assert_int_equal(ps_ask_mirror(p, &p->mirrors[mirror], &request, ps_answer_deadline(p),
-	                               &reply, NULL, &error),
+	assert_int_equal(ps_ask_mirror_and_wait(p, &p->mirrors[mirror], &request,
+	                                        ps_answer_deadline(p), &reply, NULL, &error),
 	                 0);
 	ps_admin_leave(p);
 	assert_int_equal(reply->digest->crc, ps_crc32c(0, expected, sizeof(expected)));

@@ -59,14 +59,14 @@ TEST(test_keeps_the_newest_entries_whole, struct ps_ring *ring)
 	print_message("seed %#lx\n", (unsigned long)random_state);
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(i % 7 ? 8 : SIZE / 4 / 64);
-		struct ps_ring_entry *entry = ps_ring_append(ring, length);
+		struct ps_ring_entry *entry = ps_ring_append_entry(ring, length);
 		uint64_t oldest = seq, kept = 0;
 
 		assert_true((uint8_t *)entry >= ring->base);
 		assert_true((uint8_t *)entry + length <= ring->base + SIZE);
 		fill(entry, seq, length);
-		for (; oldest > 0 && ps_ring_find(ring, oldest); oldest--) {
-			struct ps_ring_entry *found = ps_ring_find(ring, oldest);
+		for (; oldest > 0 && ps_ring_find_entry(ring, oldest); oldest--) {
+			struct ps_ring_entry *found = ps_ring_find_entry(ring, oldest);
 
 			kept += found->length;
 			assert_int_equal(found->seq, oldest);
@@ -75,8 +75,8 @@ TEST(test_keeps_the_newest_entries_whole, struct ps_ring *ring)
 		/* Two entries may be missed for the padding, and one for the new one's place. */
 		assert_true(kept <= SIZE && (!oldest || kept >= SIZE / 2));
 		for (uint64_t gone = oldest; gone > 0 && gone + 3 > oldest; gone--)
-			assert_null(ps_ring_find(ring, gone));
-		assert_null(ps_ring_find(ring, seq + 1));
+			assert_null(ps_ring_find_entry(ring, gone));
+		assert_null(ps_ring_find_entry(ring, seq + 1));
 	}
 }
 
@@ -89,40 +89,40 @@ TEST(test_lag_says_what_may_be_appended, struct ps_ring *ring)
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(SIZE / 4 / 64);
 
-		while (needed < seq && ps_ring_bytes_from(ring, needed) + 2 * length > SIZE)
+		while (needed < seq && ps_ring_bytes_from_entry(ring, needed) + 2 * length > SIZE)
 			needed++;
-		fill(ps_ring_append(ring, length), seq, length);
-		assert_non_null(ps_ring_find(ring, needed));
-		assert_true(whole(ps_ring_find(ring, needed), needed));
+		fill(ps_ring_append_entry(ring, length), seq, length);
+		assert_non_null(ps_ring_find_entry(ring, needed));
+		assert_true(whole(ps_ring_find_entry(ring, needed), needed));
 	}
 }
 
 TEST(test_lag_of_what_is_not_there, struct ps_ring *ring)
 {
 	/* Appends one entry, and then so many that it is forgotten. */
-	assert_int_equal(ps_ring_bytes_from(ring, 1), 0);
-	ps_ring_append(ring, 128);
-	assert_int_equal(ps_ring_bytes_from(ring, 1), 128);
-	assert_int_equal(ps_ring_bytes_from(ring, 2), 0);
+	assert_int_equal(ps_ring_bytes_from_entry(ring, 1), 0);
+	ps_ring_append_entry(ring, 128);
+	assert_int_equal(ps_ring_bytes_from_entry(ring, 1), 128);
+	assert_int_equal(ps_ring_bytes_from_entry(ring, 2), 0);
 	for (int i = 0; i < 8; i++)
-		ps_ring_append(ring, SIZE / 4);
-	assert_true(ps_ring_bytes_from(ring, 1) == UINT64_MAX);
-	assert_null(ps_ring_find(ring, 1));
-	assert_int_equal(ps_ring_bytes_from(ring, 10), 0);
+		ps_ring_append_entry(ring, SIZE / 4);
+	assert_true(ps_ring_bytes_from_entry(ring, 1) == UINT64_MAX);
+	assert_null(ps_ring_find_entry(ring, 1));
+	assert_int_equal(ps_ring_bytes_from_entry(ring, 10), 0);
 }
 
 /* After a reset history begins with the seq that was said. */
 TEST(test_reset_forgets, struct ps_ring *ring)
 {
 	for (int i = 0; i < 5; i++)
-		ps_ring_append(ring, 256);
-	ps_ring_reset(ring, 42);
+		ps_ring_append_entry(ring, 256);
+	ps_ring_drop_all(ring, 42);
 	for (uint64_t seq = 0; seq < 50; seq++)
-		assert_null(ps_ring_find(ring, seq));
-	fill(ps_ring_append(ring, 256), 42, 256);
-	assert_non_null(ps_ring_find(ring, 42));
-	assert_null(ps_ring_find(ring, 41));
-	assert_null(ps_ring_find(ring, 43));
+		assert_null(ps_ring_find_entry(ring, seq));
+	fill(ps_ring_append_entry(ring, 256), 42, 256);
+	assert_non_null(ps_ring_find_entry(ring, 42));
+	assert_null(ps_ring_find_entry(ring, 41));
+	assert_null(ps_ring_find_entry(ring, 43));
 }
 
 /* More entries than the index has places, in a ring that has room for more. */
@@ -134,11 +134,11 @@ TEST(test_index_never_overflows)
 
 	assert_int_equal(ps_ring_init(&ring, size), 0);
 	for (seq = 1; seq <= PS_RING_ENTRIES + 100; seq++)
-		fill(ps_ring_append(&ring, 64), seq, 64);
-	assert_null(ps_ring_find(&ring, 100));
-	assert_true(whole(ps_ring_find(&ring, 101), 101));
-	assert_true(whole(ps_ring_find(&ring, seq - 1), seq - 1));
+		fill(ps_ring_append_entry(&ring, 64), seq, 64);
+	assert_null(ps_ring_find_entry(&ring, 100));
+	assert_true(whole(ps_ring_find_entry(&ring, 101), 101));
+	assert_true(whole(ps_ring_find_entry(&ring, seq - 1), seq - 1));
 	/* Long before that, a mirror that needs the oldest counts as one that fills the ring. */
-	assert_true(ps_ring_bytes_from(&ring, 101) == size);
+	assert_true(ps_ring_bytes_from_entry(&ring, 101) == size);
 	ps_ring_free(&ring);
 }

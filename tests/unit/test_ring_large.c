@@ -16,7 +16,7 @@ static uint8_t byte_of(uint64_t seq)
 static void append(struct ps_ring *ring, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes; done += ENTRY) {
-		struct ps_ring_entry *entry = ps_ring_append(ring, ENTRY);
+		struct ps_ring_entry *entry = ps_ring_append_entry(ring, ENTRY);
 
 		memset(entry, byte_of(ring->last_seq), ENTRY);
 	}
@@ -25,7 +25,7 @@ static void append(struct ps_ring *ring, uint64_t bytes)
 static void assert_whole(const struct ps_ring *ring)
 {
 	for (uint64_t seq = ring->first_seq; seq <= ring->last_seq; seq++) {
-		const uint8_t *bytes = (const uint8_t *)ps_ring_find(ring, seq);
+		const uint8_t *bytes = (const uint8_t *)ps_ring_find_entry(ring, seq);
 
 		for (unsigned i = 0; i < ENTRY; i++)
 			assert_int_equal(bytes[i], byte_of(seq));
@@ -68,19 +68,19 @@ TEST(what_was_written_comes_to_lie_in_large_pages)
 	need_small_pages();
 	assert_int_equal(ps_ring_init(&ring, RING + LARGE / 2), 0);
 	assert_int_equal((uintptr_t)ring.base % LARGE, 0);
-	assert_false(ps_ring_enlarge_pages(&ring, 0));
+	assert_false(ps_ring_make_large_pages(&ring, 0));
 	append(&ring, LARGE - ENTRY);
-	assert_false(ps_ring_enlarge_pages(&ring, ring.append_position));
+	assert_false(ps_ring_make_large_pages(&ring, ring.append_position));
 	assert_int_equal(count_large(ring.base), 0);
 	append(&ring, 2 * ENTRY);
-	assert_false(ps_ring_enlarge_pages(&ring, ring.append_position));
+	assert_false(ps_ring_make_large_pages(&ring, ring.append_position));
 	assert_large(ring.base, LARGE, refused);
 	append(&ring, RING);
-	assert_false(ps_ring_enlarge_pages(&ring, ring.append_position));
+	assert_false(ps_ring_make_large_pages(&ring, ring.append_position));
 	assert_large(ring.base, RING, refused);
 	assert_whole(&ring);
 	append(&ring, 3 * RING);
-	assert_false(ps_ring_enlarge_pages(&ring, ring.append_position));
+	assert_false(ps_ring_make_large_pages(&ring, ring.append_position));
 	assert_whole(&ring);
 	ps_ring_free(&ring);
 }
@@ -93,9 +93,9 @@ TEST(a_few_are_gathered_at_once)
 	need_small_pages();
 	assert_int_equal(ps_ring_init(&ring, 2 * RING), 0);
 	append(&ring, 2 * RING - LARGE);
-	assert_true(ps_ring_enlarge_pages(&ring, ring.append_position));
+	assert_true(ps_ring_make_large_pages(&ring, ring.append_position));
 	assert_large(ring.base, AT_ONCE * LARGE, refused);
-	assert_false(ps_ring_enlarge_pages(&ring, ring.append_position));
+	assert_false(ps_ring_make_large_pages(&ring, ring.append_position));
 	assert_large(ring.base, 2 * RING - LARGE, refused);
 	assert_whole(&ring);
 	ps_ring_free(&ring);

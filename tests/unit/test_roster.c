@@ -549,3 +549,23 @@ TEST(test_members_not_given_are_asked)
 	assert_int_equal(owner_stat(o).mirrors, 4);
 	assert_int_equal(owner_stat(o).live, 3);
 }
+
+/* The owner was given two mirrors that the roster does not list, and the last one joins. */
+TEST(test_a_mirror_that_joins_is_there_once)
+{
+	struct owner *o = begin_test(3, 2);
+	unsigned found = 0;
+
+	reopen_with(o, 0, 5, 0);
+	for (unsigned i = 3; i < 5; i++)
+		assert_int_equal(owner_state(o, i), PERSEAS_MIRROR_REMOVED);
+	change_all(o, PERSEAS_ROSTER_ADD, NULL, "sim://4", 0);
+	assert_int_equal(owner_stat(o).mirrors, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		if (strcmp(o->p->mirrors[i].address.text, "sim://4") != 0)
+			continue;
+		assert_int_equal(owner_state(o, i), PERSEAS_MIRROR_LIVE);
+		found++;
+	}
+	assert_int_equal(found, 1);
+}

@@ -86,7 +86,7 @@ static void close_section(unsigned delay)
 	atomic_store_explicit(&race.closed, true, memory_order_relaxed);
 	ps_section_fence(&env);
 	while (ps_section_is_entered(&race.section))
-		ps_section_sleep_briefly(&env);
+		ps_section_closer_sleep_briefly(&env);
 	be_inside(STAY);
 	race.shut++;
 	atomic_store_explicit(&race.closed, false, memory_order_release);

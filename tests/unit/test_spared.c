@@ -18,7 +18,8 @@ static int open_sparing(struct owner *o, const char *silent, uint32_t flags)
 
 	owner_close(o);
 	env = direct_env(o->d);
-	snprintf(inherited.silent_mirrors, sizeof(inherited.silent_mirrors), "%s", silent);
+	snprintf(inherited.mirrors_silent_to_run, sizeof(inherited.mirrors_silent_to_run), "%s",
+	         silent);
 	inherited.silent_at_ms = o->d->now / 1000000;
 	env->told_by_run = &inherited;
 	options.flags |= flags;
@@ -114,7 +115,7 @@ TEST(test_silence_counts_for_a_while, struct owner *o)
 	const uint64_t at_ms = UINT64_C(3600000), limit_ms = PS_INHERITED_SILENT_MS;
 
 	(void)o;
-	strcpy(inherited.silent_mirrors, "sim://1");
+	strcpy(inherited.mirrors_silent_to_run, "sim://1");
 	inherited.silent_at_ms = at_ms;
 	assert_true(ps_inherited_is_silent(&inherited, "sim://1", at_ms));
 	assert_true(ps_inherited_is_silent(&inherited, "sim://1", at_ms + limit_ms));

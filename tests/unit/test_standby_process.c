@@ -360,3 +360,20 @@ TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, struct rig *rig
 	rig_start(&rig->mirrors[1]);
 	find_store(rig, s);
 }
+
+/* All mirrors lost the store, or left it while the standby did not look. It makes no empty one. */
+TEST(a_store_that_was_seen_is_not_created_again, struct rig *rig)
+{
+	perseas_standby_t *s;
+
+	start_owner(rig, own);
+	s = begin_by(rig, 0);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	kill_owner();
+	for (unsigned i = 0; i < MIRRORS; i++)
+		owner_lose(&rig->mirrors[i]);
+	/* Until the standby looks again, it would open the store, which fails with another text. */
+	RIG_UNTIL(stat_of(s).state != PERSEAS_STANDBY_DUE);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
+	assert_non_null(strstr(perseas_message(NULL), "though one had it before"));
+}

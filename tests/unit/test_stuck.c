@@ -89,6 +89,80 @@ TEST(an_owner_without_w_claims_again_when_an_open_would_do, struct fixture *f)
 }
 TEST_ALSO(an_owner_without_w_claims_again_when_an_open_would_do, setup_direct, teardown);
 
+/* The last mirror and the owner die while the owner copies to this mirror in place. The mirror
+ * comes back, and has no room for a second image. */
+static void break_a_copy_in_place(struct fixture *f)
+{
+	struct asked asked;
+
+	change_owner_without(f, 2);
+	memory_heap_set_limit(f->o->d->mirrors[2].memory, BIG + BIG / 2);
+	count_images(f, &asked);
+	direct_start(f->o->d, 2);
+	OWNER_KEEP_UNTIL(f->o, asked.images);
+	f->o->d->tap = NULL;
+	direct_crash(f->o->d, 2);
+	owner_die(f->o);
+	direct_start(f->o->d, 2);
+}
+
+/* The last mirror died while an earlier owner copied to it in place, and the second one dies under
+ * this owner. The half-made image is no candidate, but counts towards R (I6), so an open would
+ * succeed, and the owner claims again. */
+TEST(a_copy_that_was_harmless_when_it_broke_counts, struct fixture *f)
+{
+	break_a_copy_in_place(f);
+	owner_reopen(f->o);
+	map_big(f);
+	direct_crash(f->o->d, 1);
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	keep(f, 300);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	assert_int_equal(owner_stat(f->o).renewals, 1);
+	direct_start(f->o->d, 1);
+	assert_catches_up(f, 1);
+	assert_carries(f, 0);
+}
+TEST_ALSO(a_copy_that_was_harmless_when_it_broke_counts, setup_direct, teardown);
+
+/* The second mirror is dead before the next open, which needs the last mirror for W: the open
+ * finishes the copy in place. */
+TEST(an_open_needs_no_room_beside_a_copy_that_broke, struct fixture *f)
+{
+	break_a_copy_in_place(f);
+	direct_crash(f->o->d, 1);
+	owner_reopen(f->o);
+	map_big(f);
+	assert_int_equal(owner_stat(f->o).mended_whole, 1);
+	assert_int_equal(put_big(f, 20, 50, 3), 0);
+	assert_memory_equal(f->big, owner_piece(f->o, 2, "segment-1"), BIG);
+	direct_start(f->o->d, 1);
+	assert_catches_up(f, 1);
+	assert_carries(f, 0);
+}
+
+/* The second mirror dies while this owner copies to the last one in place. */
+TEST(a_copy_that_may_not_end_counts_in_a_renewal, struct fixture *f)
+{
+	struct asked asked;
+
+	change_owner_without(f, 2);
+	count_images(f, &asked);
+	asked.broken = &f->o->d->mirrors[1];
+	direct_start(f->o->d, 2);
+	OWNER_KEEP_UNTIL(f->o, asked.images);
+	direct_crash(f->o->d, 1);
+	asked.broken = NULL;
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	keep(f, 300);
+	f->o->d->tap = NULL;
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	assert_int_equal(owner_stat(f->o).renewals, 1);
+	direct_start(f->o->d, 1);
+	assert_catches_up(f, 1);
+	assert_carries(f, 0);
+}
+
 /* The second mirror only lost its connections, and answers slowly: it is taken up again, and
  * nothing is claimed. */
 TEST(a_connection_that_was_reset_is_no_reason, struct fixture *f)
@@ -104,6 +178,52 @@ TEST(a_connection_that_was_reset_is_no_reason, struct fixture *f)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(owner_state(f->o, i), PERSEAS_MIRROR_LIVE);
 	assert_carries(f, 0);
+}
+
+/* The second mirror died, was tried, and is there again when the last one comes back: it has
+ * answered, and takes long for the claim. */
+TEST(a_mirror_that_has_answered_is_waited_for, struct fixture *f)
+{
+	const struct ps_mirror *second;
+
+	change_owner_without(f, 2);
+	second = &f->o->p->mirrors[1];
+	direct_crash(f->o->d, 1);
+	for (unsigned rounds = 0; rounds < 20; rounds++)
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_CLAIM);
+	direct_start(f->o->d, 1);
+	for (unsigned rounds = 0; second->session.state != PS_SESSION_CLAIMING; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	}
+	direct_start(f->o->d, 2);
+	reach_live(f->o, 2);
+	assert_int_equal(owner_stat(f->o).renewals, 0);
+	assert_carries(f, 0);
+}
+
+/* Five mirrors, W = 3. The owner opened the store without the last one, and then two others hang,
+ * one after the other, so that it waits for an answer of one of them at any time. */
+TEST_WITH(two_mirrors_that_hang_in_turn_are_tried, setup_five, teardown, struct fixture *f)
+{
+	change_owner_without(f, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_hang(f->o->d, i);
+		direct_cut(f->o->d, i);
+		for (unsigned rounds = 0; rounds < 20; rounds++)
+			direct_keep_after(f->o->d, f->o->p, ROUND);
+	}
+	direct_start(f->o->d, 4);
+	for (unsigned i = 0; i < TEN_SECONDS; i++)
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	assert_int_equal(owner_stat(f->o).renewals, 1);
+	assert_int_equal(put_big(f, 20, 50, 3), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_unhang(f->o->d, i);
+		assert_catches_up(f, i);
+	}
+	assert_carries(f, 2);
 }
 
 /* The second image does not fit into its memory. The owner says so, and tries again with pauses.
@@ -160,12 +280,12 @@ TEST(a_copy_of_a_renewal_that_breaks_backs_off, struct fixture *f)
 	assert_int_equal(perseas_mirror_stat(f->o->p, 2, &stat), 0);
 	assert_non_null(strstr(stat.trouble, "in a row that did not end"));
 	assert_in_range(asked.images, 3, 5);
-	assert_int_equal(f->o->p->mirrors[2].broken_copies.count, asked.images);
+	assert_int_equal(f->o->p->mirrors[2].broken_copies.broken_copy_count, asked.images);
 	assert_int_equal(broken_copies, asked.images);
 	asked.broken = NULL;
 	keep(f, 600);
 	assert_int_equal(perseas_flush(f->o->p), 0);
-	assert_int_equal(f->o->p->mirrors[2].broken_copies.count, 0);
+	assert_int_equal(f->o->p->mirrors[2].broken_copies.broken_copy_count, 0);
 	f->o->d->tap = NULL;
 	direct_start(f->o->d, 1);
 	assert_carries(f, 1);

@@ -433,6 +433,84 @@ TEST(memory_that_is_cut_short_damages_its_store_alone, struct fixture *fixture)
 	}
 }
 
+/* Asks for what is behind the head of the log: more than a Unix socket takes at once. */
+static void ask_read(int fd)
+{
+	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
+
+	read.store = (char *)(uintptr_t) "bank";
+	read.region = PS_REGION_LOG;
+	read.offset = PS_RING_OFFSET;
+	read.length = PS_READ_REQUEST_MAX;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_READ, &read);
+}
+
+/* The memory changes after the reply was begun, and before a slow peer takes the rest of it. A
+ * quick one gets all of it at once. */
+TEST(a_reply_is_of_the_time_of_its_request, struct fixture *fixture)
+{
+	int owner = fixture_unix(fixture), log, peer;
+	Perseas__Reply *reply;
+	uint8_t *memory;
+
+	log = claim_log(fixture, owner, 5);
+	memory = mmap(NULL, PS_RING_OFFSET + PS_READ_REQUEST_MAX, PROT_READ | PROT_WRITE,
+	              MAP_SHARED, log, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	for (int slow = 0; slow < 2; slow++) {
+		memset(memory + PS_RING_OFFSET, 1, PS_READ_REQUEST_MAX);
+		peer = slow ? fixture_unix(fixture) : fixture_tcp(fixture);
+		fixture_greet(fixture, peer);
+		ask_read(peer);
+		if (slow) {
+			while (fixture->daemon->large_bytes == 0)
+				event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+			memset(memory + PS_RING_OFFSET, 2, PS_READ_REQUEST_MAX);
+		}
+		reply = fixture_reply(fixture, peer);
+		assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_READ);
+		assert_int_equal(reply->read->bytes.len, PS_READ_REQUEST_MAX);
+		for (unsigned i = 0; i < PS_READ_REQUEST_MAX; i++)
+			assert_int_equal(reply->read->bytes.data[i], 1);
+		fixture_done(reply);
+		assert_int_equal(fixture->daemon->large_bytes, 0);
+	}
+	munmap(memory, PS_RING_OFFSET + PS_READ_REQUEST_MAX);
+	close(log);
+}
+
+/* The memory is cut short within what is read, and for two kinds of sockets. Zeros are never sent
+ * for it, and the next request is refused. */
+TEST(what_is_read_of_torn_memory_is_not_sent, struct fixture *fixture)
+{
+	const uint64_t lengths[] = { PS_RING_OFFSET, PS_RING_OFFSET + PS_READ_REQUEST_MAX / 4,
+		                     PS_RING_OFFSET + PS_READ_REQUEST_MAX - PS_PAGE };
+
+	ps_guard_reinstall_handler();
+	for (unsigned i = 0; i < 6; i++) {
+		int owner = fixture_unix(fixture), log, peer;
+		static uint8_t bytes[PS_READ_REQUEST_MAX + 4];
+		Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+
+		if (i > 0)
+			fixture_bank(fixture);
+		log = claim_log(fixture, owner, 5);
+		peer = i % 2 ? fixture_unix(fixture) : fixture_tcp(fixture);
+		fixture_greet(fixture, peer);
+		assert_int_equal(ftruncate(log, (off_t)lengths[i / 2]), 0);
+		ask_read(peer);
+		assert_false(fixture_receive(fixture, peer, bytes, sizeof(bytes)));
+		close(owner);
+		peer = fixture_peer(fixture);
+		ask_read(peer);
+		assert_int_equal(fixture_status(fixture, peer), STATUS(DAMAGED));
+		drop.store = (char *)(uintptr_t) "bank";
+		fixture_ask(peer, PERSEAS__REQUEST__BODY_DROP, &drop);
+		assert_int_equal(fixture_status(fixture, peer), STATUS(OK));
+		close(log);
+	}
+}
+
 /* The host's administrator cuts the log short under an owner over tcp. */
 TEST(what_goes_to_torn_memory_is_not_acknowledged, struct fixture *fixture)
 {

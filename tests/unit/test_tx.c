@@ -334,7 +334,7 @@ static bool note_barrier(struct ps_env *env)
 	const struct fixture *f = *(struct fixture **)(void *)(env + 1);
 
 	barriers++;
-	was_observed = atomic_load(&f->p->observing.active);
+	was_observed = atomic_load(&f->p->observing.has_observers);
 	return true;
 }
 
@@ -358,7 +358,7 @@ TEST(test_observing_begins_with_a_barrier, struct fixture *f)
 	assert_int_equal(barriers, 1);
 	assert_true(was_observed);
 	ps_tx_observe_end(f->p);
-	assert_false(atomic_load(&f->p->observing.active));
+	assert_false(atomic_load(&f->p->observing.has_observers));
 }
 
 /* The page that set_range is about to copy, which cannot be read before the handler has looked. */
@@ -387,7 +387,7 @@ TEST(test_set_range_is_seen_at_work, struct fixture *f)
 	const struct sigaction look = { .sa_sigaction = look_inside, .sa_flags = SA_SIGINFO };
 	struct sigaction before;
 
-	assert_false(atomic_load(&f->p->observing.active));
+	assert_false(atomic_load(&f->p->observing.has_observers));
 	hidden.page = f->bytes;
 	hidden.size = (size_t)sysconf(_SC_PAGESIZE);
 	hidden.tx = begin(f);

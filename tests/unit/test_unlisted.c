@@ -3,6 +3,8 @@
  * to be lost when it was looked for, and one that is told of at the address of another.
  */
 #include "owner.h"
+
+#include "../../server/store/store_private.h"
 #include "../../client/keeper/member_address.h"
 #include "../../client/keeper/rpc.h"
 
@@ -65,11 +67,17 @@ TEST(an_image_that_left_the_roster_is_no_candidate)
 		assert_int_equal(o->bytes[i], 7);
 }
 
+static const uint8_t *image_id_on(struct owner *o, unsigned mirror)
+{
+	return store_find(o->d->mirrors[mirror].stores, STORE)->header->image_id.data;
+}
+
 /* Another owner that runs between two questions of the open. */
 struct between {
 	struct owner *o;
 	bool done;
 	perseas_t *other;
+	uint8_t image_id[PS_ID_SIZE]; /* of mirror 0 when that owner ended */
 };
 
 static void open_between(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
@@ -90,13 +98,14 @@ static void open_between(void *arg, unsigned mirror, unsigned session, const uin
 	                             &between->o->error),
 	                 0);
 	perseas_close(between->other);
+	memcpy(between->image_id, image_id_on(between->o, 0), PS_ID_SIZE);
 }
 
-/* Mirror 0 lost its memory. It says so, and is then made anew by another owner, before the others
- * are asked: what it said is no longer so. */
+/* Mirror 0, which W need, lost its memory. It says so, and is then made anew by another owner,
+ * before the others are asked: what it said is no longer so. */
 TEST(a_mirror_that_was_empty_may_be_so_no_more)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin(3, 3);
 	struct between between = { .o = o };
 	struct direct_tap tap = { .arg = &between, .request = open_between };
 
@@ -108,9 +117,25 @@ TEST(a_mirror_that_was_empty_may_be_so_no_more)
 	owner_reopen(o);
 	assert_true(between.done);
 	assert_int_equal(owner_stat(o).live, 3);
-	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_memory_equal(image_id_on(o, 0), between.image_id, PS_ID_SIZE);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(o->bytes[i], 7);
+}
+
+/* Mirror 0, which W need, has a half-made image that no roster lists. It gets a new one, since
+ * nothing says what the old one holds. */
+TEST(a_half_made_image_that_is_not_listed_is_replaced)
+{
+	struct owner *o = begin(3, 3);
+	Perseas__Header *header;
+
+	owner_die(o);
+	header = store_find(o->d->mirrors[0].stores, STORE)->header;
+	header->state = PERSEAS__STATE__STATE_JOINING;
+	header->image_id.data[0] ^= 1;
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_memory_equal(image_id_on(o, 0), o->p->mirrors[0].image_id, PS_ID_SIZE);
 }
 
 /* The owner dies, and the next one is on a host on which the address of mirror 2 leads to mirror 1,
@@ -277,6 +302,7 @@ TEST(an_empty_daemon_is_made_anew_once_by_an_open)
 	}
 	o->d->leads[2] = 1;
 	owner_reopen(o);
+	keep_seconds(o, 50);
 	assert_int_equal(owner_stat(o).live, 4);
 	assert_int_equal(o->bytes[0], 7);
 }

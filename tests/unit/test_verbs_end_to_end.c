@@ -217,9 +217,9 @@ TEST(without_rdma_it_is_tcp)
 
 static void await_later(perseas_t *p, unsigned index)
 {
-	const uint64_t first = p->mirrors[index].way_back.test_delay_ns;
+	const uint64_t first = p->mirrors[index].way_back.best_fabric_retest_delay_ns;
 
-	for (unsigned i = 0; p->mirrors[index].way_back.test_delay_ns == first;)
+	for (unsigned i = 0; p->mirrors[index].way_back.best_fabric_retest_delay_ns == first;)
 		wait_a_little(&i, "a later time");
 }
 

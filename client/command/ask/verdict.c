@@ -276,7 +276,8 @@ unsigned ps_verdict_count_promised_losses(const struct ps_images *images)
 	return promise;
 }
 
-/* Returns true if the member's image is whole and the owner, if any, calls it live. */
+/* Returns true if the member's image is whole and the owner calls it live, or the last owner did
+ * not leave it behind. */
 static bool is_up_to_date(const struct ps_images *images, const Perseas__Member *member)
 {
 	const int at = ps_images_find_owner(images);
@@ -286,19 +287,24 @@ static bool is_up_to_date(const struct ps_images *images, const Perseas__Member 
 		return false;
 	if (image->files_missing[0])
 		return false;
-	return at < 0 || is_member_live(images, images->told[at], member);
+	return at < 0 ? !ps_images_is_left_behind(images, image)
+	              : is_member_live(images, images->told[at], member);
+}
+
+const Perseas__Member *ps_verdict_find_member_behind(const struct ps_images *images)
+{
+	const Perseas__Roster *roster = images->judged.settled;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!is_up_to_date(images, roster->members[k]))
+			return roster->members[k];
+	return NULL;
 }
 
 bool ps_verdict_is_store_whole(const struct ps_images *images)
 {
-	const Perseas__Roster *roster = images->judged.settled;
-
-	if (!roster || images->judged.next || !is_usable_without(images, NO_MIRRORS))
-		return false;
-	for (size_t k = 0; k < roster->n_members; k++)
-		if (!is_up_to_date(images, roster->members[k]))
-			return false;
-	return true;
+	return images->judged.settled && !images->judged.next &&
+	       is_usable_without(images, NO_MIRRORS) && !ps_verdict_find_member_behind(images);
 }
 
 static const char unfilled[] =

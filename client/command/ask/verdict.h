@@ -47,8 +47,12 @@ const Perseas__MirrorReport *ps_verdict_find_report(const struct ps_images *imag
 /* Returns true if the store has an owner that calls the member live. */
 bool ps_verdict_is_member_live(const struct ps_images *images, const Perseas__Member *member);
 
-/* Returns true if the roster is settled and each member has a whole image, which the owner, if any,
- * calls live. */
+/* Returns a member of the settled roster without a whole image, or whose image is behind the
+ * store's state, or NULL. */
+const Perseas__Member *ps_verdict_find_member_behind(const struct ps_images *images);
+
+/* Returns true if the roster is settled, the store can be used, and each member has a whole image,
+ * which the owner calls live, or which the last owner did not leave behind. */
 bool ps_verdict_is_store_whole(const struct ps_images *images);
 
 /* Returns " (reason)" if the store cannot be opened, else "". */

@@ -2,6 +2,7 @@
  * roster_by_open.c - a change of the roster: what the command line asks for, what is printed about
  * the result, and the change of a store that has no owner.
  */
+#include "lagging.h"
 #include "roster.h"
 #include "../../open/opened.h"
 
@@ -114,6 +115,7 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args, struct ps_repl
 	ps_bar_clear();
 	if (rc)
 		return ps_library_complain(NULL, rc);
+	ps_lagging_await(p);
 	ps_opened_read(p, &before);
 	if (!ps_roster_is_cancel(args))
 		rc = ps_opened_change_roster(p, &change, args->wait_ms, ps_stop_requested);

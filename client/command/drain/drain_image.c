@@ -6,6 +6,7 @@
 #include "drain.h"
 #include "../ask/drop.h"
 #include "../ask/verdict.h"
+#include "../change/lagging.h"
 #include "../../../proto/control/envelope.h"
 
 #include <poll.h>
@@ -95,13 +96,18 @@ static bool end_image_work(struct step *s, enum ps_drain_end end, enum ps_exit s
 	return true;
 }
 
-/* Waits for a moment. Returns true, after a complaint, if the time limit is over or a signal says
- * to stop. */
-static bool wait_or_give_up(struct step *s, const char *what)
+/* Returns true if the time limit is over or a signal says to stop. */
+static bool is_time_over(const struct step *s)
 {
 	struct ps_env *env = s->peers.env;
 
-	if (!ps_stop_requested() && env->ops->now(env) < s->until_ns) {
+	return ps_stop_requested() || env->ops->now(env) >= s->until_ns;
+}
+
+/* Waits for a moment. Returns true, after a complaint, if no time is left. */
+static bool wait_or_give_up(struct step *s, const char *what)
+{
+	if (!is_time_over(s)) {
 		poll(NULL, 0, LOOK_MS);
 		return false;
 	}
@@ -109,20 +115,23 @@ static bool wait_or_give_up(struct step *s, const char *what)
 	return end_image_work(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
 }
 
-/* Opens the store, which completes a change that its owner left unfinished, and closes it. */
-static bool finish_change_by_open(struct step *s)
+/* Opens the store, which completes a change that its owner left unfinished, and closes it once the
+ * mirrors that lag are up to date. If that does not help, waits, and says `what` in the end. */
+static bool finish_by_open(struct step *s, const char *what)
 {
 	struct perseas_options options = s->drain->args->options;
 	perseas_t *p;
 	int rc;
 
-	if (s->tries++ >= TRIES)
-		return wait_or_give_up(s, "a change of its roster that was begun is not completed");
+	if (s->tries++ >= TRIES || (s->tries > 1 && is_time_over(s)))
+		return wait_or_give_up(s, what);
 	rc = perseas_open(store_name(s), s->image->mirrors, &options, &p);
 	if (rc && rc != PERSEAS_EBUSY)
 		return end_image_work(s, PS_DRAIN_LEFT, ps_library_complain(NULL, rc));
-	if (!rc)
+	if (!rc) {
+		ps_lagging_await(p);
 		perseas_close(p);
+	}
 	return false;
 }
 
@@ -248,6 +257,47 @@ static bool replace_silent(struct step *s, const Perseas__Member *silent)
 	                       "the roster is kept");
 }
 
+static bool has_answered(const struct step *s, const char *address)
+{
+	for (unsigned i = 0; i < s->peers.count; i++)
+		if (!strcmp(s->peers.addresses[i].text, address))
+			return ps_peers_answered(&s->peers, i);
+	return false;
+}
+
+/* Returns what the owner says is wrong with the member, or "". */
+static const char *trouble_with_member(const struct step *s, const Perseas__Member *member)
+{
+	const int at = ps_images_find_owner(&s->images);
+	const Perseas__MirrorReport *report = at < 0 ? NULL
+	                                             : ps_verdict_find_report(&s->images,
+	                                                                      s->images.told[at],
+	                                                                      member);
+
+	return report ? report->trouble : "";
+}
+
+/* Waits until all members are up to date. Without an owner, only an open brings one there. */
+static bool await_store_to_be_whole(struct step *s)
+{
+	const Perseas__Member *behind = ps_verdict_find_member_behind(&s->images);
+	const char *trouble;
+	char what[PS_ERROR_TEXT];
+
+	if (!behind)
+		return wait_or_give_up(s,
+		                       "the store cannot be used at the moment, so the image that "
+		                       "left the roster is kept");
+	trouble = trouble_with_member(s, behind);
+	snprintf(what, sizeof(what),
+	         "%s of its new roster is not up to date%s%s%s, so the image that left the roster "
+	         "is kept",
+	         behind->address, *trouble ? " (" : "", trouble, *trouble ? ")" : "");
+	if (ps_images_find_owner(&s->images) < 0 && has_answered(s, behind->address))
+		return finish_by_open(s, what);
+	return wait_or_give_up(s, what);
+}
+
 /* Takes the next step for an image that no roster lists: deletes it if the store is whole without
  * it. */
 static bool finish_unlisted_image(struct step *s)
@@ -269,9 +319,7 @@ static bool finish_unlisted_image(struct step *s)
 		                    "store '%s': its image here is in no roster, and is "
 		                    "kept, since the store is not whole without it",
 		                    store_name(s)));
-	return wait_or_give_up(
-		s, "not every mirror of its new roster is up to date, so the image that "
-		   "left the roster is kept");
+	return await_store_to_be_whole(s);
 }
 
 /* Waits for the owner to notice that the mirror is gone. If it keeps calling the mirror live, the
@@ -338,7 +386,8 @@ static bool take_drain_step(struct step *s)
 		if (s->drain->args->dry_run)
 			return end_image_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 		return ps_images_find_owner(&s->images) < 0
-		               ? finish_change_by_open(s)
+		               ? finish_by_open(s, "a change of its roster that was begun is "
+		                                   "not completed")
 		               : wait_or_give_up(s, "another change of its roster is "
 		                                    "not over");
 	}

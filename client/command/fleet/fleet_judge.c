@@ -212,6 +212,8 @@ static void count_member(struct line *line, const Perseas__Member *member)
 		line_note(line, "%s %s", address, ps_state_text(image->header->state));
 	else if (report && strcmp(report->state, "live") != 0)
 		line_note(line, "%s %s", address, report->state);
+	else if (ps_images_is_left_behind(line->images, image))
+		line_note(line, "%s was left behind by the last owner", address);
 	else
 		store->live++;
 }

@@ -44,8 +44,8 @@ static void fill_in_silent_mirrors(struct ps_inherited *told, const struct ps_fo
 	told->silent_at_ms = ps_follow_now_ns(follow) / MS_NS;
 	for (unsigned i = 0; i < looks->count; i++)
 		if (ps_follow_is_silent(follow, looks->addresses[i].text))
-			used += ps_text_format(told->silent_mirrors + used,
-			                       sizeof(told->silent_mirrors) - used, "%s%s",
+			used += ps_text_format(told->mirrors_silent_to_run + used,
+			                       sizeof(told->mirrors_silent_to_run) - used, "%s%s",
 			                       used ? "," : "", looks->addresses[i].text);
 }
 

@@ -1,5 +1,5 @@
 /*
- * test_due_granules.c - a mirror that was away for longer than the ring reaches is sent what
+ * test_unsent_granules.c - a mirror that was away for longer than the ring reaches is sent what
  * changed meanwhile, and nothing else: in each way in which memory changes, and whatever breaks.
  * Every test compares the image with the ledger, byte for byte.
  */
@@ -7,7 +7,7 @@
 
 #include "resync_rig.h"
 
-#include "../../client/core/due_granules.h"
+#include "../../client/core/unsent_granules.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
@@ -123,7 +123,7 @@ TEST(test_a_broken_copy_goes_on, struct fixture *f)
 		m->torn = (uint32_t)(writes * 5);
 		while (owner_state(o, 1) != PERSEAS_MIRROR_LIVE) {
 			assert_int_equal(put_big(f, rounds % 9 * GRANULE, 700, (uint8_t)writes), 0);
-			ps_ring_reset(&o->p->commit.ring, o->p->commit.seq + 1);
+			ps_ring_drop_all(&o->p->commit.ring, o->p->commit.seq + 1);
 			direct_keep(o->d, o->p);
 			assert_true(++rounds < ROUNDS);
 		}
@@ -197,8 +197,8 @@ TEST(test_what_was_sent_does_not_count_for_an_older_image, struct fixture *f)
 	send_bytes(f, 1, 2 * GRANULE);
 	direct_crash(f->o->d, 1);
 	assert_int_equal(put_big(f, 0, 1, 77), 0);
-	assert_non_null(f->o->p->mirrors[1].due_granules);
-	f->o->p->mirrors[1].due_granules->held_seq = f->o->p->commit.seq + 1;
+	assert_non_null(f->o->p->mirrors[1].unsent_granules);
+	f->o->p->mirrors[1].unsent_granules->slot_seq_at_removal = f->o->p->commit.seq + 1;
 	come_back(f, 1);
 	/* The rest is known by digests. */
 	assert_being_sent(f, 1, "being sent what differs by digests: a copy to it did not end",
@@ -332,29 +332,29 @@ TEST(test_no_granule_is_passed_over, struct fixture *f)
 	slot.seq = 10;
 	claim.slot = &slot;
 	p->is_admin_taken = true;
-	assert_int_equal(ps_due_make_set(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
+	assert_int_equal(ps_unsent_make_set(p, m, PS_UNSENT_CHANGED, &claim, m->image_id), 0);
 	pthread_mutex_lock(&p->lock);
-	for (; ps_due_add_changed(p, m, &bytes); calls++)
+	for (; ps_unsent_add_changed(p, m, &bytes); calls++)
 		sum += bytes;
 	pthread_mutex_unlock(&p->lock);
 	sum += bytes;
 	assert_int_equal(calls, 3);
 	assert_int_equal(sum, (uint64_t)((COUNT + 6) / 7 + 1) * GRANULE - 5);
 	for (unsigned i = 0; i < COUNT; i += 7, at += GRANULE) {
-		at = ps_due_next_part(m, s, at);
+		at = ps_unsent_next_part(m, s, at);
 		assert_int_equal(at, (uint64_t)i * GRANULE);
-		assert_int_equal(ps_due_part_end(m, s, at, 2 * GRANULE), at + GRANULE);
+		assert_int_equal(ps_unsent_part_end(m, s, at, 2 * GRANULE), at + GRANULE);
 	}
-	at = ps_due_next_part(m, s, at);
+	at = ps_unsent_next_part(m, s, at);
 	assert_int_equal(at, (uint64_t)(COUNT - 1) * GRANULE);
-	assert_int_equal(ps_due_part_end(m, s, at, 2 * GRANULE), s->size);
-	assert_int_equal(ps_due_part_end(m, s, at + 16384, 16384), at + 32768);
+	assert_int_equal(ps_unsent_part_end(m, s, at, 2 * GRANULE), s->size);
+	assert_int_equal(ps_unsent_part_end(m, s, at + 16384, 16384), at + 32768);
 	/* A granule is due until its last byte is there. */
-	ps_due_remove_part(m, s, at, at + 16384, 12);
-	assert_int_equal(ps_due_next_part(m, s, at), at);
-	ps_due_remove_part(m, s, at + 16384, s->size, 12);
-	assert_int_equal(ps_due_next_part(m, s, at), s->size);
-	ps_due_free(m);
+	ps_unsent_remove_sent_part(m, s, at, at + 16384, 12);
+	assert_int_equal(ps_unsent_next_part(m, s, at), at);
+	ps_unsent_remove_sent_part(m, s, at + 16384, s->size, 12);
+	assert_int_equal(ps_unsent_next_part(m, s, at), s->size);
+	ps_unsent_free(m);
 	p->is_admin_taken = false;
 	s->size = size;
 	p->commit.change_maps[1] = own;
@@ -376,21 +376,21 @@ TEST(test_a_broken_comparison_begins_again, struct fixture *f)
 	claim.slot = &slot;
 	slot.seq = 10;
 	p->is_admin_taken = true;
-	assert_int_equal(ps_due_make_set(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
+	assert_int_equal(ps_unsent_make_set(p, m, PS_UNSENT_CHANGED, &claim, m->image_id), 0);
 	slot.seq = 20;
-	assert_int_equal(ps_due_make_set(p, m, PS_DUE_REST, &claim, m->image_id), 0);
+	assert_int_equal(ps_unsent_make_set(p, m, PS_UNSENT_REST, &claim, m->image_id), 0);
 	pthread_mutex_lock(&p->lock);
-	assert_false(ps_due_add_changed(p, m, &bytes));
+	assert_false(ps_unsent_add_changed(p, m, &bytes));
 	assert_int_equal(bytes, GRANULE);
-	assert_int_equal(ps_due_next_part(m, s, 0), 2 * GRANULE);
+	assert_int_equal(ps_unsent_next_part(m, s, 0), 2 * GRANULE);
 	/* The comparison ended: what changed up to the next slot is due, or there. */
-	ps_due_remove_part(m, s, 2 * GRANULE, 3 * GRANULE, 20);
+	ps_unsent_remove_sent_part(m, s, 2 * GRANULE, 3 * GRANULE, 20);
 	p->commit.change_maps[1][3] = 18;
 	p->commit.change_maps[1][4] = 21;
-	assert_int_equal(ps_due_make_set(p, m, PS_DUE_REST, &claim, m->image_id), 0);
-	assert_false(ps_due_add_changed(p, m, &bytes));
-	assert_int_equal(ps_due_next_part(m, s, 0), 4 * GRANULE);
+	assert_int_equal(ps_unsent_make_set(p, m, PS_UNSENT_REST, &claim, m->image_id), 0);
+	assert_false(ps_unsent_add_changed(p, m, &bytes));
+	assert_int_equal(ps_unsent_next_part(m, s, 0), 4 * GRANULE);
 	pthread_mutex_unlock(&p->lock);
-	ps_due_free(m);
+	ps_unsent_free(m);
 	p->is_admin_taken = false;
 }
