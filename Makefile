@@ -123,7 +123,7 @@ RVM_SHARED := $(BUILD)/librvm-perseas.so.$(VERSION)
 RVM_ARCHIVE := $(BUILD)/librvm-perseas.a
 RDS_SHARED := $(BUILD)/librds-perseas.so.$(VERSION)
 RDS_ARCHIVE := $(BUILD)/librds-perseas.a
-PKGCONFIG := $(addprefix $(BUILD)/,perseas.pc rvm-perseas.pc rds-perseas.pc)
+PRIVATE_LIBS := $(BUILD)/libperseas.libs
 
 .PHONY: all programs benches tests everything always clean help
 .DELETE_ON_ERROR:
@@ -132,7 +132,7 @@ PKGCONFIG := $(addprefix $(BUILD)/,perseas.pc rvm-perseas.pc rds-perseas.pc)
 #: all             daemon, library, command, benchmarks
 all: programs benches
 programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(RVM_SHARED) $(RVM_ARCHIVE) $(RDS_SHARED) \
-	$(RDS_ARCHIVE) $(PKGCONFIG)
+	$(RDS_ARCHIVE) $(PRIVATE_LIBS)
 everything: programs benches tests
 always:
 
@@ -254,14 +254,9 @@ $(RDS_SHARED): $(RDS_OBJ) $(RVM_SHARED) client/rds/rds.map
 	$(Q)ln -sf $(@F) $(BUILD)/librds-perseas.so.$(SOVERSION)
 	$(Q)ln -sf librds-perseas.so.$(SOVERSION) $(BUILD)/librds-perseas.so
 
-# Always written anew: PREFIX may be another at `make install`.
-$(BUILD)/perseas.pc: client/perseas.pc.in always
-$(BUILD)/rvm-perseas.pc: client/rvm/rvm-perseas.pc.in always
-$(BUILD)/rds-perseas.pc: client/rds/rds-perseas.pc.in always
-$(PKGCONFIG):
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-		-e 's|@PRIVATE@|$(CLIENT_LIBS)|' $< >$@
+# What a program that is linked with the archive is linked with besides.
+$(PRIVATE_LIBS): Makefile $(BUILD)/flags
+	$(Q)echo '$(CLIENT_LIBS)' >$@
 
 # --- the rest ----------------------------------------------------------------------------
 #

@@ -20,6 +20,8 @@ $(AGENTS): $(BUILD)/%: %.in always
 	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 HEADERS := $(sort $(wildcard client/perseas*.h))
+# Files of pkg-config, which `make install` fills in where they go: PREFIX may be another there.
+PKGCONFIG := client/perseas.pc.in client/rvm/rvm-perseas.pc.in client/rds/rds-perseas.pc.in
 # Those of the C++ binding: <perseas.hpp>, and <perseas/...> that it includes.
 CXX_HEADERS := $(sort $(wildcard client/cpp/perseas.hpp client/cpp/perseas/*.hpp))
 # Of RVM's interface. They lie in a folder of their own, so that another RVM can be installed beside
@@ -53,7 +55,7 @@ LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so l
 	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
 	librds-perseas.so.$(VERSION) librds-perseas.so.$(SOVERSION) librds-perseas.so librds-perseas.a \
 	$(addprefix rvm-perseas/,librvm.so librvm.a librds.so librds.a libseg.so libseg.a) \
-	$(addprefix pkgconfig/,$(notdir $(PKGCONFIG)))
+	$(addprefix pkgconfig/,$(notdir $(PKGCONFIG:.in=)))
 
 #: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
 install: programs man $(UNITS) $(AGENTS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PYTHON_SHARED)/made)
@@ -80,7 +82,10 @@ install: programs man $(UNITS) $(AGENTS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PY
 		ln -sf ../librds-perseas.$$end $(DESTDIR)$(RVM_LIBDIR)/librds.$$end && \
 		ln -sf ../librds-perseas.$$end $(DESTDIR)$(RVM_LIBDIR)/libseg.$$end || exit 1; done
 	install -m 644 $(RVM_HEADERS) $(DESTDIR)$(RVM_INCLUDEDIR)/rvm/
-	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
+	for file in $(PKGCONFIG:.in=); do \
+		to=$(DESTDIR)$(LIBDIR)/pkgconfig/$${file##*/}; \
+		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+			-e 's|@PRIVATE@|$(CLIENT_LIBS)|' $$file.in >$$to && chmod 644 $$to || exit 1; done
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	for file in $(CXX_HEADERS:client/cpp/%=%); do \
 		install -D -m 644 client/cpp/$$file $(DESTDIR)$(INCLUDEDIR)/$$file || exit 1; done

@@ -35,11 +35,8 @@ def pkg_config(*words):
 
 
 def private_libraries():
-    """What the archive needs: the line of the tree's own perseas.pc."""
-    for line in (BUILD / "perseas.pc").read_text().splitlines():
-        if line.startswith("Libs.private:"):
-            return line.partition(":")[2].split()
-    return []
+    """What is linked besides the archive."""
+    return (BUILD / "libperseas.libs").read_text().split()
 
 
 def linking():

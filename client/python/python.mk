@@ -33,7 +33,7 @@ $(Q)cd client/python && CC='$(firstword $(CC))' PERSEAS_BUILD=$(abspath $(BUILD)
 $(Q)touch $@
 endef
 
-$(PYTHON_TREE)/made: $(PYTHON_SOURCES) VERSION $(ARCHIVE) | $(PKGCONFIG)
+$(PYTHON_TREE)/made: $(PYTHON_SOURCES) VERSION $(ARCHIVE) $(PRIVATE_LIBS)
 	$(call setup_py)
 
 $(PYTHON_SHARED)/made: $(PYTHON_SOURCES) VERSION $(SHARED)

@@ -46,9 +46,7 @@ def put(root, folder, file, text):
 
 
 def private_libraries():
-    return [line.partition(":")[2].split()
-            for line in pathlib.Path("build/perseas.pc").read_text().splitlines()
-            if line.startswith("Libs.private:")][0]
+    return pathlib.Path("build/libperseas.libs").read_text().split()
 
 
 def of_cpp(name, folder, file, text):
