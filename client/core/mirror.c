@@ -90,6 +90,8 @@ void ps_mirror_move_to_state(struct perseas *p, struct ps_mirror *m,
 	assert(!m->is_active || m->link);
 	if (m->is_active)
 		ps_mirror_note_own_slot(m, p->epoch);
+	if (state == PERSEAS_MIRROR_LOST)
+		m->is_copy_lost = true;
 	if (state == PERSEAS_MIRROR_LIVE) {
 		memset(&m->broken_copies, 0, sizeof(m->broken_copies));
 		m->own_image.live_epoch = p->epoch;
@@ -173,6 +175,7 @@ void ps_mirror_note_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 	assert(slot <= 1 && !m->chains_in_flight);
 	m->valid_slot = slot;
 	m->posted_seq = m->acked_seq = seq;
+	m->is_copy_lost = false;
 }
 
 const char *ps_link_trouble_text(int rc)

@@ -167,11 +167,16 @@ int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chai
 int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                    void *bytes, uint64_t length);
 
-/* Returns the last transaction that the mirror is known to hold; 0 while its image is being
- * copied. */
+/* Returns true if the mirror is known to hold nothing: its image is lost, or being copied. */
+static inline bool ps_mirror_holds_nothing(const struct ps_mirror *m)
+{
+	return m->is_copy_lost || m->state == PERSEAS_MIRROR_RESYNCING;
+}
+
+/* Returns the last transaction that the mirror is known to hold, or 0. */
 static inline uint64_t ps_mirror_held_seq(const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked_seq;
+	return ps_mirror_holds_nothing(m) ? 0 : m->acked_seq;
 }
 
 /* ps_mirrors_holding returns the set of mirrors that have acknowledged transaction `seq`;

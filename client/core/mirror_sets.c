@@ -12,7 +12,7 @@ uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->acked_seq >= seq && m->state != PERSEAS_MIRROR_RESYNCING)
+		if (m->acked_seq >= seq && !ps_mirror_holds_nothing(m))
 			holding |= (uint32_t)1 << i;
 	}
 	return holding;

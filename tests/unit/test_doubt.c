@@ -76,6 +76,39 @@ TEST(test_a_mirror_that_completes_nothing_is_sent_so_many, struct owner *o)
 	let_go(o, 2);
 }
 
+/* A mirror loses its memory while a commit is in doubt, of which it had the only copy: the next
+ * mirror that gets the commit is one, not the second of two. */
+TEST(test_a_lost_copy_does_not_end_the_doubt, struct owner *o)
+{
+	direct_crash(o->d, 2);
+	hold(o, 1, DIRECT_HOLD_WRITES);
+	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
+	owner_lose(o, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_LOST);
+	let_go(o, 1);
+	assert_int_equal(perseas_flush(o->p), PERSEAS_EINDOUBT);
+	assert_says(o, "is held by 1 of 3 mirrors, and 2 must hold it");
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_mirrored(o, 1);
+	assert_mirrored(o, 2);
+}
+
+/* The same if the lost mirror is out of reach when the other one gets the commit. */
+TEST(test_a_lost_copy_stays_lost_while_its_mirror_is_away, struct owner *o)
+{
+	direct_crash(o->d, 2);
+	hold(o, 1, DIRECT_HOLD_WRITES);
+	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
+	owner_lose(o, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_LOST);
+	direct_crash(o->d, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_DOWN);
+	let_go(o, 1);
+	assert_int_equal(perseas_flush(o->p), PERSEAS_EINDOUBT);
+}
+
 /* Mapping and publishing are refused too while a commit is in doubt. */
 TEST(test_in_doubt_blocks_segments, struct owner *o)
 {
