@@ -365,7 +365,7 @@ static void step_repairing_differing_mirrors(struct perseas *p)
 		r->repaired_mirror_count += !ps_unsent_has_wrong_granules(m);
 		r->target = m = NULL;
 	}
-	if (m && p->upkeep.resync.target)
+	if (m && (p->upkeep.resync.target || m->copy_place))
 		r->ends_unless_copied_at = ps_now(p) + PATIENCE;
 	if (m) {
 		if (ps_now(p) >= r->ends_unless_copied_at)

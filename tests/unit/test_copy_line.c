@@ -4,6 +4,8 @@
  */
 #include "resync_rig.h"
 
+#include "../../client/keeper/operator_orders.h"
+#include "../../client/keeper/repair.h"
 #include "../support/mirror.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
@@ -12,7 +14,7 @@ enum { LONG = 50 /* rounds */ };
 
 static struct peer other; /* the other store's owner */
 
-/* Gives the turn at a mirror that has just started to another store. */
+/* Gives the turn at a mirror to another store. */
 static void take_turn(struct fixture *f, unsigned mirror)
 {
 	Perseas__CopyTurnRequest request = PERSEAS__COPY_TURN_REQUEST__INIT;
@@ -199,4 +201,26 @@ TEST(a_turn_ends_with_the_copy, struct fixture *f)
 	assert_catches_up(f, 1);
 	take_turn(f, 1);
 	give_turn_back();
+}
+
+/* A mirror that is to be repaired has not gone away while it waits. */
+TEST(a_repair_waits_for_its_turn, struct fixture *f)
+{
+	static const uint8_t order_id[PS_ID_SIZE] = "an order's id";
+	struct perseas *p = f->o->p;
+	const struct ps_order_result *result;
+
+	((uint8_t *)(uintptr_t)big_of(f, 1))[9] ^= 0x10;
+	take_turn(f, 1);
+	ps_admin_enter(p);
+	ps_repair_begin(p, order_id);
+	result = ps_orders_find_or_make_result(p, order_id);
+	ps_admin_leave(p);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_STALE);
+	assert_waits(f, 1, PERSEAS_MIRROR_STALE);
+	assert_false(result->is_done);
+	give_turn_back();
+	OWNER_KEEP_UNTIL(f->o, result->is_done);
+	assert_int_equal(result->code, 0);
+	assert_image(f, 1);
 }
