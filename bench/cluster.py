@@ -87,6 +87,12 @@ class Mirror:
 
     def start(self, cpu=None):
         """Starts perseasd on the port that it had before, and waits until it listens."""
+        self.spawn(cpu)
+        wait_for(self._listens, HANGING_SECONDS, "mirror %d" % self.index)
+        return self
+
+    def spawn(self, cpu=None):
+        """Starts perseasd, and does not wait."""
         if not self.place:
             self._take_port()
 
@@ -109,8 +115,6 @@ class Mirror:
             how = tied(words) if cpu is None else {"args": words, "preexec_fn": prepare}
             self.process = subprocess.Popen(**how, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
-        wait_for(self._listens, HANGING_SECONDS, "mirror %d" % self.index)
-        return self
 
     def _take_port(self):
         """Reserves a port with a socket that is bound but never listens. The daemon may listen on

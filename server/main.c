@@ -4,8 +4,8 @@
 #include "../proto/control/version.h"
 #include "../proto/base/notify.h"
 #include "../proto/base/standard_streams.h"
-#include "store/access_file.h"
 #include "loop/daemon.h"
+#include "loop/reload.h"
 #include "host/jobs.h"
 #include "watch/metrics.h"
 #include "store/used_spills.h"
@@ -26,148 +26,68 @@ enum {
 	FILES_KEPT = 256, /* descriptors reserved for everything other than connections */
 };
 
-/* The access rules in force, and the file that they come from. */
-struct rules {
-	const char *path;
-	struct access *access;
-	struct stores *stores; /* NULL: not created yet */
-};
+/* Logs why the daemon does not start. Returns -1. */
+static int fail_start(const char *why)
+{
+	log_event(LOG_LEVEL_ERROR, "fails", NULL, "%s", why);
+	return -1;
+}
 
-/* What SIGHUP reloads. */
-struct reload {
-	struct job job; /* must be first */
+/* Signals are caught from before the first image is loaded until the last one is written. */
+struct signals {
 	struct daemon *daemon;
-	const struct config *config;
-	struct rules *rules;
-	struct event *event;   /* the event of the signal */
-	struct access *access; /* new rules, about to come into force */
+	struct job *loading; /* the job that loads images; NULL: it does not run */
+	struct reload reload;
+	struct event *term, *interrupt, *hangup;
 };
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
+	struct signals *signals = arg;
+
 	(void)what;
 	log_event(LOG_LEVEL_INFO, "ends", NULL, "perseasd ends: it received signal %d",
 	          (int)number);
-	daemon_stop(arg);
+	daemon_stop(signals->daemon);
+	if (signals->loading)
+		job_cancel(signals->loading);
 }
 
-/* Returns NULL if the rules cannot be read. */
-static struct access *read_access(const char *path)
+static int catch_signals(struct signals *signals, struct daemon *daemon)
 {
-	char why[PATH_MAX + 512];
-	struct access *access = access_file_read(path, why, sizeof(why));
-
-	if (!access)
-		log_event(LOG_LEVEL_ERROR, "access-refused", NULL, "%s", why);
-	return access;
-}
-
-static void use_access(struct rules *rules, struct access *access)
-{
-	struct access *old = rules->access;
-	unsigned cut = 0;
-
-	assert(access && access != old);
-	rules->access = access;
-	if (rules->stores)
-		cut = stores_set_access(rules->stores, access);
-	access_free(old);
-	if (cut)
-		log_event(LOG_LEVEL_WARNING, "access-cut", NULL,
-		          "owners that lost their session by the new access rules: %u. They go on, "
-		          "and have lost nothing, when rules that allow them are read",
-		          cut);
-	log_event(LOG_LEVEL_INFO, "access", NULL, "access rules %s: %u are in force", rules->path,
-	          access_rule_count(access));
-}
-
-/* Reads the rules when the daemon starts. */
-static int read_rules(struct rules *rules)
-{
-	struct access *access;
-
-	if (!rules->path[0]) {
-		log_event(LOG_LEVEL_DEBUG, "access", NULL, "there are no access rules to read");
+	signals->daemon = daemon;
+	signals->term = evsignal_new(daemon->base, SIGTERM, on_signal, signals);
+	signals->interrupt = evsignal_new(daemon->base, SIGINT, on_signal, signals);
+	signals->hangup = evsignal_new(daemon->base, SIGHUP, reload_on_hangup, &signals->reload);
+	signals->reload.event = signals->hangup;
+	if (signals->term && signals->interrupt && signals->hangup &&
+	    event_add(signals->term, NULL) == 0 && event_add(signals->interrupt, NULL) == 0 &&
+	    event_add(signals->hangup, NULL) == 0)
 		return 0;
-	}
-	access = read_access(rules->path);
-	if (access)
-		use_access(rules, access);
-	return access ? 0 : -1;
+	return fail_start("signals cannot be caught");
 }
 
-static struct ps_tls_files tls_files(const struct config *config)
+static void free_signals(struct signals *signals)
 {
-	return (struct ps_tls_files){
-		.cert = config->tls_cert,
-		.key = config->tls_key,
-		.ca = config->tls_ca,
-		.crl = config->tls_crl[0] ? config->tls_crl : NULL,
-	};
+	if (signals->term)
+		event_free(signals->term);
+	if (signals->interrupt)
+		event_free(signals->interrupt);
+	if (signals->hangup)
+		event_free(signals->hangup);
 }
 
-/* Reads the TLS files when the daemon starts. */
-static int read_tls(struct daemon *daemon, const struct config *config)
+/* Blocks signals, so that a second one cannot end the process before the images are written, even
+ * while libevent restores the default handlers. */
+static void hold_signals(void)
 {
-	const struct ps_tls_files files = tls_files(config);
-	char why[PATH_MAX + 256];
+	sigset_t signals;
 
-	if (!config->tls_cert[0] || daemon_load_tls(daemon, &files, why, sizeof(why)) == 0)
-		return 0;
-	log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL, "%s", why);
-	return -1;
-}
-
-/* Runs as a job, because an image may have to be copied from an owner that lost its rights. */
-static void run_reload(struct job *job)
-{
-	const struct reload *reload = (const struct reload *)job;
-
-	use_access(reload->rules, reload->access);
-}
-
-/* If the new rules cannot be read, the old ones stay in force. */
-static void reload_rules(struct reload *reload)
-{
-	if (!reload->rules->path[0]) {
-		log_event(LOG_LEVEL_DEBUG, "access", NULL, "there are no access rules to read");
-		return;
-	}
-	reload->access = read_access(reload->rules->path);
-	if (reload->access)
-		daemon_run_exclusive_job(reload->daemon, &reload->job);
-	else
-		log_event(LOG_LEVEL_ERROR, "access-refused", NULL,
-		          "the access rules from before stay in force");
-}
-
-static void reload_tls(const struct reload *reload)
-{
-	if (read_tls(reload->daemon, reload->config) < 0) {
-		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL,
-		          "the TLS files from before stay in use");
-		daemon_check_expiry_dates(reload->daemon);
-	} else if (reload->daemon->tls)
-		log_event(LOG_LEVEL_INFO, "tls-files", NULL,
-		          "new connections use the TLS files as they are now");
-}
-
-static void on_hangup(evutil_socket_t number, short what, void *arg)
-{
-	struct reload *reload = arg;
-
-	(void)number;
-	(void)what;
-	if (daemon_defer_event_until_no_jobs(reload->daemon, reload->event))
-		return;
-	log_event(LOG_LEVEL_INFO, "reload", NULL,
-	          "SIGHUP: reading the access rules and the TLS files again. All other options "
-	          "stay as they were at the start, --max-memory too: restart the daemon to change "
-	          "them");
-	daemon_lock(reload->daemon);
-	reload_rules(reload);
-	reload_tls(reload);
-	daemon_unlock(reload->daemon);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
 }
 
 /* Logs a problem. `arg` is the name of the event. */
@@ -179,13 +99,6 @@ static void report_rules(void *arg, const char *text)
 static void report_lost(void *arg, const char *text)
 {
 	log_event(LOG_LEVEL_ERROR, arg, NULL, "%s", text);
-}
-
-/* Logs why the daemon does not start. Returns -1. */
-static int fail_start(const char *why)
-{
-	log_event(LOG_LEVEL_ERROR, "fails", NULL, "%s", why);
-	return -1;
 }
 
 /* Logs a message of libevent. */
@@ -220,51 +133,24 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 	return 0;
 }
 
-/* Blocks signals, so that a second one cannot end the process before the images are written, even
- * while libevent restores the default handlers. */
-static void hold_signals(void)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-}
-
 /* Serves from opening the sockets to the signal that ends the daemon. */
-static int serve_until_signal(struct daemon *daemon, const struct config *config,
-                              struct rules *rules)
+static int serve_until_signal(struct memory *memory, struct daemon *daemon,
+                              const struct config *config)
 {
-	struct event *term = evsignal_new(daemon->base, SIGTERM, on_signal, daemon);
-	struct event *interrupt = evsignal_new(daemon->base, SIGINT, on_signal, daemon);
-	/* Static, because a reload that is in progress ends only with the daemon's sessions. */
-	static struct reload reload;
-	struct event *hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, &reload);
-	int ret = -1;
-
-	reload = (struct reload){ { .run = run_reload }, daemon, config, rules, hangup, NULL };
-	if (!term || !interrupt || !hangup || event_add(term, NULL) < 0 ||
-	    event_add(interrupt, NULL) < 0 || event_add(hangup, NULL) < 0)
-		fail_start("signals cannot be caught");
-	else
-		ret = open_listeners(daemon, config);
-	if (ret == 0) {
-		daemon->phase = DAEMON_SERVING;
-		names_loop_open(daemon);
-		ps_notify_service_manager("READY=1\nSTATUS=serving");
-		daemon_run(daemon);
-		ps_notify_service_manager("STOPPING=1\nSTATUS=ending sessions");
-	}
-	hold_signals();
-	if (term)
-		event_free(term);
-	if (interrupt)
-		event_free(interrupt);
-	if (hangup)
-		event_free(hangup);
-	return ret;
+	log_event(LOG_LEVEL_INFO, "begins", NULL,
+	          "perseasd %s has started and keeps %llu bytes of images in %s", PERSEAS_VERSION,
+	          (unsigned long long)memory->ops->used(memory), config->memory_dir);
+	memory_file_log_charged_to_other_cgroups(memory);
+	/* Processes may still have memory that an earlier daemon shared with them. */
+	daemon_start_excess_checks(daemon);
+	if (open_listeners(daemon, config) < 0)
+		return -1;
+	daemon->phase = DAEMON_SERVING;
+	names_loop_open(daemon);
+	ps_notify_service_manager("READY=1\nSTATUS=serving");
+	daemon_run(daemon);
+	ps_notify_service_manager("STOPPING=1\nSTATUS=ending sessions");
+	return 0;
 }
 
 /* Raises the limit of open files as far as the host allows. */
@@ -341,24 +227,28 @@ static void still_loading(evutil_socket_t fd, short what, void *arg)
 	on_progress(arg);
 }
 
-/* Loads in a job, while the loop answers HTTP requests. */
-static int load_images(struct daemon *daemon, struct progress *progress,
+/* Loads in a job, while the loop answers HTTP requests. Returns how many images were loaded from
+ * spills, or -1. */
+static int load_images(struct signals *signals, struct progress *progress,
                        const struct config *config)
 {
+	struct daemon *daemon = signals->daemon;
 	const struct timeval often = { .tv_sec = 1 };
 	struct event *tick = event_new(daemon->base, -1, EV_PERSIST, still_loading, progress);
 	struct loading loading = { .job.run = run_load, .stores = daemon->stores };
 
 	if (tick)
 		event_add(tick, &often);
+	signals->loading = &loading.job;
 	daemon_run_job_to_end(daemon, &loading.job);
+	signals->loading = NULL;
 	if (tick)
 		event_free(tick);
 	if (loading.loaded > 0)
 		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%d images were loaded from %s",
 		          loading.loaded, config->spill_dir);
 	return loading.loaded < 0 ? fail_start("it is started again when all images can be known")
-	                          : 0;
+	                          : loading.loaded;
 }
 
 /* Writes spills after all connections have ended. */
@@ -385,36 +275,42 @@ static int set_up(struct daemon *daemon, const struct config *config)
 	daemon_set_max_connections(daemon, config->max_connections);
 	daemon->unix_mode = config->unix_mode;
 	daemon->allows_exposed_plaintext = config->allows_exposed_plaintext;
-	if (read_tls(daemon, config) < 0)
+	if (reload_read_tls(daemon, config) < 0)
 		return -1;
 	if (start_rdma(daemon, config) < 0 || lanes_open(daemon, config->threads) < 0)
 		return fail_start("out of memory");
 	return open_http(daemon, &config->http);
 }
 
+/* Serves, and writes the images at the end. Spills that were loaded are used up, so if the host is
+ * shut down next, only new ones keep their images: they are written even if nothing was served. */
+static int serve_and_spill(struct memory *memory, struct daemon *daemon,
+                           const struct config *config, int loaded)
+{
+	int ret = daemon->is_stopping ? 0 : serve_until_signal(memory, daemon, config);
+
+	hold_signals();
+	if (ret < 0 && loaded == 0)
+		return ret;
+	daemon_end_sessions(daemon);
+	return write_spills(daemon->stores, config) < 0 ? -1 : ret;
+}
+
 static int run_daemon(struct memory *memory, struct stores *stores, struct progress *progress,
                       const struct config *config, struct rules *rules)
 {
 	struct daemon *daemon = daemon_new(stores, config->spin_us);
-	int ret = -1;
+	struct signals signals = { 0 };
+	int ret = -1, loaded;
 
 	if (!daemon)
 		return fail_start("out of memory");
 	progress->daemon = daemon;
-	if (set_up(daemon, config) == 0 && load_images(daemon, progress, config) == 0) {
-		log_event(LOG_LEVEL_INFO, "begins", NULL,
-		          "perseasd %s has started and keeps %llu bytes of images in %s",
-		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
-		          config->memory_dir);
-		memory_file_log_charged_to_other_cgroups(memory);
-		/* Processes may still have memory that an earlier daemon shared with them. */
-		daemon_start_excess_checks(daemon);
-		ret = serve_until_signal(daemon, config, rules);
-	}
-	if (ret == 0) {
-		daemon_end_sessions(daemon);
-		ret = write_spills(stores, config);
-	}
+	reload_init(&signals.reload, daemon, config, rules);
+	if (set_up(daemon, config) == 0 && catch_signals(&signals, daemon) == 0 &&
+	    (loaded = load_images(&signals, progress, config)) >= 0)
+		ret = serve_and_spill(memory, daemon, config, loaded);
+	free_signals(&signals);
 	/* The exit of the process closes it: the client knows that the memory directory is free. */
 	daemon->spill_requester_fd = -1;
 	daemon_free(daemon);
@@ -451,7 +347,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 
 	if (!stores || !open_directories(config, &spill, &used_spills, &why)) {
 		fail_start(why);
-	} else if (read_rules(&rules) == 0) {
+	} else if (reload_read_rules(&rules) == 0) {
 		if (spill) {
 			spill->progress = on_progress;
 			spill->progress_arg = &progress;
@@ -506,14 +402,14 @@ static int put_text(const char *text)
  * a daemon. Logs all faults and returns the exit status. */
 static int check_files(const struct config *config)
 {
-	const struct ps_tls_files files = tls_files(config);
+	const struct ps_tls_files files = reload_name_tls_files(config);
 	struct access *access = NULL;
 	struct ps_expiries expiries;
 	struct ps_tls *tls = NULL;
 	char why[PATH_MAX + 256];
 	int status = 0;
 
-	if (config->access_file[0] && !(access = read_access(config->access_file)))
+	if (config->access_file[0] && !(access = reload_read_access(config->access_file)))
 		status = 1;
 	if (config->tls_cert[0] && !(tls = daemon_read_tls(&files, why, sizeof(why)))) {
 		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL, "%s", why);

@@ -10,6 +10,7 @@
  *   output_loop.c      control connections: replies
  *   jobs_loop.c        long requests, as jobs that take turns with the loop (jobs.c)
  *   watch_loop.c       requests that wait until a store gains or loses its owner
+ *   reload.c           access rules and TLS files, which SIGHUP reads again
  *   names_loop.c       images whose files were removed
  *   expiry_loop.c      certificates that are about to expire
  *   admission.c        admission control and rate limits of connections

@@ -234,7 +234,8 @@ static void refuse_store(struct unspilling *unspilling, struct store *store)
 	report_spill(unspilling, store->name, "%s", store->damage);
 }
 
-/* Fills the new image. Returns 0 if the archive is complete, else -1 with *why set. */
+/* Fills the new image. Returns 0 if the archive is complete, else -1 with *why set, unless the job
+ * was cancelled. */
 static int fill_image(struct ps_archive_reader *reader, struct image *image, const char **why)
 {
 	struct ps_archive_piece piece;
@@ -242,6 +243,8 @@ static int fill_image(struct ps_archive_reader *reader, struct image *image, con
 	int ret;
 
 	while ((ret = ps_archive_next(reader, &piece, why)) > 0) {
+		if (job_cancelled())
+			return -1;
 		const struct piece *region = &image->regions[piece.region];
 
 		assert(region->base && piece.offset + piece.length <= region->size);
@@ -307,7 +310,9 @@ static int make_image(struct store *store, struct ps_archive_reader *reader, str
 		return ret;
 	filling.image = image;
 	job_aside(ps_image_size(reader->header), run_filling, &filling);
-	if (filling.filled < 0)
+	if (filling.filled < 0 && job_cancelled())
+		ret = refuse(why, STATUS(IO), "the daemon was ended meanwhile");
+	else if (filling.filled < 0)
 		ret = refuse(why, STATUS(DAMAGED), "it is damaged: %s", filling.damage);
 	else if (filling.flushed < 0)
 		ret = refuse(why, STATUS(IO), "the image cannot be written");
@@ -458,7 +463,7 @@ int stores_load_spills(struct stores *stores, void (*report)(void *arg, const ch
 		report_unknown(&unspilling, list.out_of_memory);
 		unspilling.loaded = -1;
 	}
-	for (size_t i = 0; i < list.count && unspilling.loaded >= 0; i++)
+	for (size_t i = 0; i < list.count && unspilling.loaded >= 0 && !job_cancelled(); i++)
 		handle_spill(&unspilling, list.names[i]);
 	free(list.names);
 	return unspilling.loaded;

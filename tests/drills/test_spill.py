@@ -59,6 +59,56 @@ def test_impatient_signals_do_not_stop_a_spill(mirrors, tellers):
         daemon.restart()
 
 
+def shut_down_with_large_stores(daemon):
+    """Makes stores, and ends the daemon and its host. Loading one of them takes longer than
+    noticing that another one is loaded. Returns what they contain."""
+    stores = {"large%d" % i: noise((8 << 20) + i) for i in range(6)}
+    for name, data in stores.items():
+        fill(name, [daemon], {"all": data})
+    assert daemon.terminate() == 0
+    assert len(spills(daemon)) == len(stores)
+    daemon.lose_memory()
+    return stores
+
+
+def assert_contents(daemon, stores):
+    for name, data in stores.items():
+        with Store(name, mirror_list([daemon])) as store:
+            store.map("all", len(data))
+            assert store.read("all", 0, len(data)) == data
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_spills_are_loaded_loses_nothing(mirrors, number):
+    """Spills that were loaded are used up, so they are written again before the host is gone.
+    SIGHUP does not end the daemon."""
+    daemon, = with_spill(mirrors(1, "tcp"))
+    stores = shut_down_with_large_stores(daemon)
+    daemon.mirror.spawn()
+    process = daemon.mirror.process
+    while len(spills(daemon)) == len(stores):
+        assert process.poll() is None
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(number)
+    assert process.wait(SECONDS) == 0
+    assert spills(daemon) == ["%s.spill" % name for name in stores]
+    lose_hosts([daemon])
+    assert_contents(daemon, stores)
+
+
+def test_a_daemon_that_cannot_listen_writes_what_it_loaded(mirrors):
+    daemon, = with_spill(mirrors(1, "tcp"))
+    stores = shut_down_with_large_stores(daemon)
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        daemon.mirror.options += ["--listen", "127.0.0.1:%d" % occupied.getsockname()[1]]
+        daemon.mirror.spawn()
+        assert daemon.mirror.process.wait(SECONDS) == 1
+    del daemon.mirror.options[-2:]
+    assert spills(daemon) == ["%s.spill" % name for name in stores]
+    lose_hosts([daemon])
+    assert_contents(daemon, stores)
+
+
 def test_all_mirrors_shut_down_while_an_owner_commits_and_come_back(mirrors, tellers, fabric,
                                                                     perseas):
     """All daemons get SIGTERM, and their memory is lost. Everything acknowledged is there again,
