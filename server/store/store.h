@@ -136,7 +136,7 @@ struct store_event_info {
 struct store_view {
 	const char *name;
 	const char *damage; /* why the image is refused; "": the image is sound */
-	bool is_unread;     /* the image could not be opened, and may be sound */
+	bool is_unread;     /* the image could not be opened or loaded, and may be sound */
 	/* Why a restart would lose the image; "": its files are in place. */
 	const char *restart_loss;
 	/* Number of events by enum store_event, since the store is served. */

@@ -393,7 +393,7 @@ static void keep_spill(struct unspilling *unspilling, struct store *store, int r
 		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why->text);
 	else
 		report_spill(unspilling, store->name, "it is kept, not loaded: %s", why->text);
-	if (ret == -STATUS(BAD_VERSION) || ret == -STATUS(IO))
+	if (ret == -STATUS(BAD_VERSION) || ret == -STATUS(IO) || ret == -STATUS(NO_MEMORY))
 		keep_name(store, (Perseas__Status)-ret, why);
 	else
 		store_delete(store);

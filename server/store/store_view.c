@@ -33,8 +33,12 @@ static int view_all(struct stores *stores, const struct store_view **views, size
 		if (store_fill_status(store, status, &why))
 			return -1;
 		all[(*count)++] = (struct store_view){
-			store->name,         store->damage, store->untouchable == STATUS(IO),
-			store->restart_loss, store->events, status
+			store->name,
+			store->damage,
+			store->untouchable == STATUS(IO) || store->untouchable == STATUS(NO_MEMORY),
+			store->restart_loss,
+			store->events,
+			status
 		};
 	}
 	qsort(all, *count, sizeof(*all), compare_names);

@@ -11,7 +11,7 @@ import pytest
 
 from cluster import wait_for
 from drill import MIB, OK, SECONDS, fill, mirror_list, noise, run_command
-from binding import Store
+from binding import PerseasError, Store
 from teller import LOG, tellers, until  # noqa: F401
 
 KILLS = 5
@@ -94,6 +94,25 @@ def test_a_signal_while_spills_are_loaded_loses_nothing(mirrors, number):
     assert spills(daemon) == ["%s.spill" % name for name in stores]
     lose_hosts([daemon])
     assert_contents(daemon, stores)
+
+
+def test_a_store_whose_spill_finds_no_memory_is_not_created_again(mirrors):
+    """A program that creates its store must not get an empty one."""
+    daemons = with_spill(mirrors(2, "tcp"))
+    data = noise(8 << 20)
+    fill("bank", daemons, {"all": data})
+    for daemon in daemons:
+        assert daemon.terminate() == 0
+        daemon.mirror.options += ["--max-memory", "1M"]
+    lose_hosts(daemons)
+    with pytest.raises(PerseasError, match="raise --max-memory"):
+        fill("bank", daemons, {"all": b"new"})
+    for daemon in daemons:
+        del daemon.mirror.options[-2:]
+        daemon.restart()
+    with Store("bank", mirror_list(daemons)) as store:
+        store.map("all", len(data))
+        assert store.read("all", 0, len(data)) == data
 
 
 def test_a_daemon_that_cannot_listen_writes_what_it_loaded(mirrors):

@@ -327,12 +327,18 @@ TEST(a_damaged_image_in_memory_keeps_its_spill, struct rig *rig)
 
 TEST(a_spill_that_finds_no_memory_is_kept, struct rig *rig)
 {
+	struct peer peer;
+
+	peer_init(&peer);
 	spill_bank(rig);
 	memory_heap_set_limit(rig->mirror.memory, 9000);
 	lose_memory_and_load(rig, 0);
 	assert_int_equal(memory_heap_pieces(rig->mirror.memory), 0);
 	assert_non_null(strstr(rig->complaint, "no memory"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
+	assert_int_equal(mirror_create(&rig->mirror, "bank", 9), -STATUS(EXISTS));
+	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL),
+	                 -STATUS(NO_MEMORY));
 	memory_heap_set_limit(rig->mirror.memory, 0);
 	restart(rig);
 	assert_bank(rig, 1, "made");
