@@ -79,9 +79,16 @@ static void check_missing_files(const Perseas__ListReply *list, struct ps_findin
 	}
 }
 
-/* Finds images that the daemon refuses: they are listed as consistent, without a slot. */
+/* Finds images that the daemon refuses: their headers are not known, or they are listed as
+ * consistent, without a slot. */
 static void check_refused_images(const Perseas__ListReply *list, struct ps_finding *finding)
 {
+	for (size_t i = 0; i < list->n_refused; i++) {
+		ps_finding_add(finding, ", does not serve its image of store %s: %s",
+		               list->refused[i]->store, list->refused[i]->why);
+		ps_finding_worsen(finding, PS_HEALTH_FAIL,
+		                  "See PerseasImageDamaged in the runbook.");
+	}
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__Header *header = list->stores[i]->header;
 

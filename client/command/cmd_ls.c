@@ -75,6 +75,8 @@ static void print_mirror(const struct ps_peers *peers, const struct ps_store_not
 	printf("\n");
 	if (list->n_stores > 0)
 		print_stores(peers, notes, i);
+	for (size_t k = 0; k < list->n_refused; k++)
+		printf("  %s is not served: %s\n", list->refused[k]->store, list->refused[k]->why);
 	for (size_t k = 0; k < list->n_set_aside; k++)
 		printf("  set aside, since it may be old: %s\n", list->set_aside[k]->folder);
 }
@@ -97,6 +99,14 @@ static void store_json(struct ps_json *json, const Perseas__StoreStatus *status,
 	ps_json_end(json, '}');
 }
 
+static void refused_json(struct ps_json *json, const Perseas__RefusedImage *refused)
+{
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "store", refused->store);
+	ps_json_text(json, "error", refused->why);
+	ps_json_end(json, '}');
+}
+
 static void mirror_json(struct ps_json *json, const struct ps_peers *peers,
                         const struct ps_store_notes *notes, unsigned i)
 {
@@ -115,6 +125,10 @@ static void mirror_json(struct ps_json *json, const struct ps_peers *peers,
 		ps_json_begin(json, "stores", '[');
 		for (size_t k = 0; k < list->n_stores; k++)
 			store_json(json, list->stores[k], notes->of[i][k]);
+		ps_json_end(json, ']');
+		ps_json_begin(json, "refused", '[');
+		for (size_t k = 0; k < list->n_refused; k++)
+			refused_json(json, list->refused[k]);
 		ps_json_end(json, ']');
 		ps_json_begin(json, "set_aside", '[');
 		for (size_t k = 0; k < list->n_set_aside; k++)

@@ -510,6 +510,10 @@ static const char *list_reply_fault(const Perseas__ListReply *list)
 	for (size_t i = 0; i < list->n_set_aside && !fault; i++)
 		if (!address_valid(list->set_aside[i]->folder))
 			fault = "a folder's name must be 1 to 255 printable characters";
+	for (size_t i = 0; i < list->n_refused && !fault; i++)
+		fault = text_valid(list->refused[i]->why, TEXT_MAX)
+		                ? name_fault(list->refused[i]->store)
+		                : "why an image is refused must be text without control characters";
 	for (size_t i = 0; i < list->n_stores && !fault; i++)
 		fault = store_status_fault(list->stores[i]);
 	return fault ? fault : ps_expiries_fault(list->expiries, list->n_expiries);
@@ -548,13 +552,6 @@ static const char *confirm_reply_fault(const Perseas__ConfirmReply *confirm)
 	    (fault = ps_location_fault(confirm->location)))
 		return fault;
 	return confirm->order ? order_fault(confirm->order) : NULL;
-}
-
-static const char *read_reply_fault(const Perseas__ReadReply *read)
-{
-	return read->bytes.len >= 1 && read->bytes.len <= PS_READ_REQUEST_MAX
-	               ? NULL
-	               : "what was read must be 1 byte to 512 KiB";
 }
 
 static const char *spill_reply_fault(const Perseas__SpillReply *spill)

@@ -91,3 +91,10 @@ const char *ps_read_fault(const Perseas__ReadRequest *read)
 		return "a read must be of 1 byte to 512 KiB, inside its region";
 	return NULL;
 }
+
+const char *ps_read_reply_fault(const Perseas__ReadReply *read)
+{
+	return read->bytes.len >= 1 && read->bytes.len <= PS_READ_REQUEST_MAX
+	               ? NULL
+	               : "what was read must be 1 byte to 512 KiB";
+}

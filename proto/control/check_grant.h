@@ -18,5 +18,6 @@ const char *ps_grant_fault(const Perseas__Grant *grant);
 const char *ps_digest_fault(const Perseas__DigestRequest *digest);
 const char *ps_digest_reply_fault(const Perseas__DigestReply *reply);
 const char *ps_read_fault(const Perseas__ReadRequest *read);
+const char *ps_read_reply_fault(const Perseas__ReadReply *read);
 
 #endif

@@ -93,7 +93,7 @@ MESSAGE(digest, DIGEST, Digest, digest, DIGEST,
 	RIGHT_READ, body->store, HASHES, DEBUG,
 	answer_digest(call, body, reply))
 MESSAGE(read, READ, Read, read, READ,
-	ps_read_fault(body), read_reply_fault(body),
+	ps_read_fault(body), ps_read_reply_fault(body),
 	RIGHT_READ, body->store, AT_ONCE, DEBUG,
 	store_read(call->stores, body, reply, call->why))
 MESSAGE(order, ORDER, Order, order, ORDER,

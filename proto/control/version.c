@@ -122,6 +122,8 @@ static const struct {
 	{ &perseas__host_reply__descriptor, 121, 9 },
 	/* ListReply.set_aside: images that were set aside */
 	{ &perseas__list_reply__descriptor, 65, 9 },
+	/* ListReply.refused: images that are not served */
+	{ &perseas__list_reply__descriptor, 66, 9 },
 	/* Expiry dates of a daemon's TLS files: all dates, and the dates that are near. */
 	{ &perseas__list_reply__descriptor, 125, 9 },
 	{ &perseas__confirm_reply__descriptor, 125, 9 },

@@ -155,6 +155,9 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 	fit_list(call->session, reply);
 	if (call->session->version && call->session->version < ASIDE_VERSION)
 		return 0;
+	ret = store_list_refused(call->stores, &call->session->identity, reply, call->why);
+	if (ret)
+		return ret;
 	return store_list_set_aside(call->stores, &call->session->identity, reply, call->why);
 }
 

@@ -347,7 +347,7 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	return 0;
 }
 
-/* Lists damaged stores, too, as long as their headers can be read. */
+/* Lists damaged stores, too, without slots, as long as their headers can be read. */
 int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
                struct why *why)
 {
@@ -370,6 +370,8 @@ int store_list(struct stores *stores, const struct identity *who, Perseas__ListR
 		ret = store_fill_status(store, status, why);
 		if (ret)
 			return ret;
+		if (store->damage[0])
+			status->slot = NULL;
 		reply->stores[reply->n_stores++] = status;
 		reply->memory_used += status->bytes;
 	}

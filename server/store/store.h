@@ -248,6 +248,9 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
  * stores, unless `who` may administer all stores. */
 int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
                struct why *why);
+/* Adds to the reply the images without known headers that are refused and that `who` may see. */
+int store_list_refused(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+                       struct why *why);
 /* Adds to the reply the images that were set aside and that `who` may see. */
 int store_list_set_aside(struct stores *stores, const struct identity *who,
                          Perseas__ListReply *reply, struct why *why);

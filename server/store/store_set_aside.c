@@ -66,3 +66,28 @@ int store_list_set_aside(struct stores *stores, const struct identity *who,
 	return listing.out_of_memory ? refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory")
 	                             : 0;
 }
+
+int store_list_refused(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+                       struct why *why)
+{
+	const struct access *access = who ? stores->access : NULL;
+
+	reply->refused = scratch_alloc((stores->count + 1) * sizeof(*reply->refused));
+	if (!reply->refused)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	for (struct store *store = stores->first; store; store = store->next) {
+		Perseas__RefusedImage *told;
+
+		if (store->header || !store->damage[0] ||
+		    !access_allows(access, who, RIGHT_READ, store->name))
+			continue;
+		told = scratch_alloc(sizeof(*told));
+		if (!told)
+			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+		perseas__refused_image__init(told);
+		told->store = store->name;
+		told->why = store->damage;
+		reply->refused[reply->n_refused++] = told;
+	}
+	return 0;
+}

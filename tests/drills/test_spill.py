@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from cluster import wait_for
-from drill import MIB, OK, SECONDS, fill, mirror_list, noise, run_command
+from drill import MIB, NO, OK, PARTLY, SECONDS, fill, mirror_list, noise, run_command
 from binding import PerseasError, Store
 from teller import LOG, tellers, until  # noqa: F401
 
@@ -96,8 +96,8 @@ def test_a_signal_while_spills_are_loaded_loses_nothing(mirrors, number):
     assert_contents(daemon, stores)
 
 
-def test_a_store_whose_spill_finds_no_memory_is_not_created_again(mirrors):
-    """A program that creates its store must not get an empty one."""
+def test_a_store_whose_spill_finds_no_memory_is_not_created_again(mirrors, perseas):
+    """A program that creates its store must not get an empty one, and all commands name it."""
     daemons = with_spill(mirrors(2, "tcp"))
     data = noise(8 << 20)
     fill("bank", daemons, {"all": data})
@@ -107,6 +107,10 @@ def test_a_store_whose_spill_finds_no_memory_is_not_created_again(mirrors):
     lose_hosts(daemons)
     with pytest.raises(PerseasError, match="raise --max-memory"):
         fill("bank", daemons, {"all": b"new"})
+    for words, status in (("ls",), OK), (("doctor",), NO), (("status", "--all"), PARTLY):
+        told = perseas(*words, "--mirrors", mirror_list(daemons))
+        assert told.status == status, told
+        assert (told.out + told.err).count("raise --max-memory") == 2, told
     for daemon in daemons:
         del daemon.mirror.options[-2:]
         daemon.restart()

@@ -1,6 +1,6 @@
 /*
- * test_aside.c - who is told of images that were set aside: peers that may read the store, and
- * whose version knows of it.
+ * test_aside.c - who is told of images that were set aside or are refused: peers that may read the
+ * store, and whose version knows of it.
  */
 #include "access_rig.h"
 
@@ -14,18 +14,24 @@ static void ignore_complaint(void *arg, const char *text)
 	(void)text;
 }
 
-/* The daemon starts over memory in which somebody put these two images back. */
-static void put_back(struct mirror *mirror)
+static const char *const names[] = { "bank", "bank.old" };
+
+/* The daemon starts over memory in which somebody put two images back, or spoiled their headers. */
+static void put_back(struct mirror *mirror, bool spoiled)
 {
-	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
-	assert_int_equal(mirror_create(mirror, "bank.old", 2), 0);
-	memory_heap_put_back(mirror->memory, 7);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(mirror_create(mirror, names[i], (uint8_t)(i + 1)), 0);
+		if (spoiled)
+			memory_heap_piece(mirror->memory, names[i], "header", NULL)[30] ^= 1;
+	}
+	if (!spoiled)
+		memory_heap_put_back(mirror->memory, 7);
 	stores_free(mirror->stores);
 	mirror->stores = stores_new(mirror->memory);
 	assert_int_equal(stores_load(mirror->stores, ignore_complaint, NULL), 0);
 }
 
-/* Returns how many folders a list names to this peer. */
+/* Returns how many of the two images a list names to this peer. */
 static unsigned count_told(struct mirror *mirror, struct peer *peer)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -49,44 +55,56 @@ static unsigned count_told(struct mirror *mirror, struct peer *peer)
 	free(control.bytes);
 	assert_int_equal(reply->status, STATUS(OK));
 	assert_int_equal(reply->list->n_stores, 0);
-	count = (unsigned)reply->list->n_set_aside;
-	for (unsigned i = 0; i < count; i++)
+	count = (unsigned)(reply->list->n_set_aside + reply->list->n_refused);
+	for (size_t i = 0; i < reply->list->n_refused; i++)
+		assert_non_null(strstr(reply->list->refused[i]->why, "header is not valid"));
+	for (size_t i = 0; i < reply->list->n_set_aside; i++)
 		assert_non_null(strstr(reply->list->set_aside[i]->folder, ".aside-1"));
 	perseas__reply__free_unpacked(reply, NULL);
 	return count;
 }
 
-TEST(a_list_names_what_was_set_aside, struct mirror *mirror)
+TEST(a_list_names_what_is_not_used, struct mirror *mirror)
 {
-	struct peer peer;
+	for (int spoiled = 0; spoiled <= 1; spoiled++) {
+		struct peer peer;
 
-	put_back(mirror);
-	peer_init(&peer);
-	assert_int_equal(count_told(mirror, &peer), 2);
+		put_back(mirror, spoiled);
+		peer_init(&peer);
+		assert_int_equal(count_told(mirror, &peer), 2);
+		mirror = unit_begin_again();
+	}
 }
 
 /* A field that the peer does not know would end its connection. */
 TEST(an_older_version_is_not_told, struct mirror *mirror)
 {
-	struct peer peer;
+	for (int spoiled = 0; spoiled <= 1; spoiled++) {
+		struct peer peer;
 
-	put_back(mirror);
-	peer_init(&peer);
-	peer.session.version = 9;
-	assert_int_equal(count_told(mirror, &peer), 2);
-	peer.session.version = 8;
-	assert_int_equal(count_told(mirror, &peer), 0);
+		put_back(mirror, spoiled);
+		peer_init(&peer);
+		peer.session.version = 9;
+		assert_int_equal(count_told(mirror, &peer), 2);
+		peer.session.version = 8;
+		assert_int_equal(count_told(mirror, &peer), 0);
+		mirror = unit_begin_again();
+	}
 }
 
-/* The name of a folder tells that there is such a store. */
+/* The name tells that there is such a store. */
 TEST(who_may_not_read_a_store_is_not_told, struct mirror *mirror)
 {
-	struct peer peer;
+	for (int spoiled = 0; spoiled <= 1; spoiled++) {
+		struct peer peer;
 
-	put_back(mirror);
-	set_rules(mirror, "allow cert:a read store bank\nallow cert:b read store other\n");
-	peer_named(&peer, "cert:a");
-	assert_int_equal(count_told(mirror, &peer), 1);
-	peer_named(&peer, "cert:b");
-	assert_int_equal(count_told(mirror, &peer), 0);
+		put_back(mirror, spoiled);
+		set_rules(mirror, "allow cert:a read store bank\n"
+		                  "allow cert:b read store other\n");
+		peer_named(&peer, "cert:a");
+		assert_int_equal(count_told(mirror, &peer), 1);
+		peer_named(&peer, "cert:b");
+		assert_int_equal(count_told(mirror, &peer), 0);
+		mirror = unit_begin_again();
+	}
 }

@@ -325,8 +325,18 @@ TEST(a_damaged_image_in_memory_keeps_its_spill, struct rig *rig)
 	assert_bank(rig, 1, "made");
 }
 
+/* Returns how many images have their headers in the list. */
+static size_t list_all(struct rig *rig, Perseas__ListReply *list)
+{
+	perseas__list_reply__init(list);
+	assert_int_equal(store_list(rig->mirror.stores, NULL, list, &rig->mirror.why), 0);
+	assert_int_equal(store_list_refused(rig->mirror.stores, NULL, list, &rig->mirror.why), 0);
+	return list->n_stores;
+}
+
 TEST(a_spill_that_finds_no_memory_is_kept, struct rig *rig)
 {
+	Perseas__ListReply list;
 	struct peer peer;
 
 	peer_init(&peer);
@@ -337,8 +347,11 @@ TEST(a_spill_that_finds_no_memory_is_kept, struct rig *rig)
 	assert_non_null(strstr(rig->complaint, "no memory"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
 	assert_int_equal(mirror_create(&rig->mirror, "bank", 9), -STATUS(EXISTS));
-	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL),
-	                 -STATUS(NO_MEMORY));
+	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL), -STATUS(NO_MEMORY));
+	assert_int_equal(list_all(rig, &list), 0);
+	assert_int_equal(list.n_refused, 1);
+	assert_string_equal(list.refused[0]->store, "bank");
+	assert_non_null(strstr(list.refused[0]->why, "no memory"));
 	memory_heap_set_limit(rig->mirror.memory, 0);
 	restart(rig);
 	assert_bank(rig, 1, "made");
@@ -347,6 +360,7 @@ TEST(a_spill_that_finds_no_memory_is_kept, struct rig *rig)
 /* The spill directory has become read-only. */
 TEST(nothing_is_served_whose_spill_cannot_be_removed, struct rig *rig)
 {
+	Perseas__ListReply list;
 	struct peer peer;
 
 	spill_bank(rig);
@@ -357,6 +371,8 @@ TEST(nothing_is_served_whose_spill_cannot_be_removed, struct rig *rig)
 		assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL),
 		                 -STATUS(DAMAGED));
 		assert_non_null(strstr(rig->mirror.why.text, "its spill cannot be removed"));
+		assert_int_equal(list_all(rig, &list), 1);
+		assert_null(list.stores[0]->slot);
 	}
 	spill_heap_freeze(rig->spill, false);
 	restart(rig);

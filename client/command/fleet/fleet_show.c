@@ -128,18 +128,36 @@ static void print_json(const struct ps_fleet *fleet)
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit exit_status(const struct ps_fleet *fleet)
+static enum ps_exit exit_status(const struct ps_fleet *fleet, bool tells_all)
 {
 	if (fleet->silent_count == fleet->count)
 		return ps_complain(PS_EXIT_FAILURE, "no daemon answers");
 	if (fleet->ranks[PS_FLEET_STUCK] || fleet->ranks[PS_FLEET_LACKS_REDUNDANCY])
 		return PS_EXIT_NO;
-	return fleet->silent_count ? PS_EXIT_PARTLY : PS_EXIT_OK;
+	return tells_all ? PS_EXIT_OK : PS_EXIT_PARTLY;
+}
+
+/* Says that a daemon does not answer, or which images it refuses. Returns true if there is nothing
+ * to say. */
+static bool complain_of_daemon(const struct ps_fleet_daemon *daemon)
+{
+	const Perseas__ListReply *list = daemon->reply ? daemon->reply->list : NULL;
+
+	if (!list) {
+		ps_peers_complain(daemon->peers, daemon->peer_index);
+		return false;
+	}
+	for (size_t i = 0; i < list->n_refused; i++)
+		ps_complain(PS_EXIT_OK, "%s: it does not serve its image of store %s: %s",
+		            ps_fleet_address(daemon), list->refused[i]->store,
+		            list->refused[i]->why);
+	return list->n_refused == 0;
 }
 
 enum ps_exit ps_fleet_print_status(const struct ps_args *args)
 {
 	struct ps_fleet fleet;
+	bool tells_all = true;
 	enum ps_exit status = ps_fleet_ask_daemons(&fleet, args->mirrors, &args->options);
 
 	if (status)
@@ -150,9 +168,8 @@ enum ps_exit ps_fleet_print_status(const struct ps_args *args)
 	else
 		print_text(&fleet);
 	for (unsigned i = 0; i < fleet.count; i++)
-		if (!fleet.daemons[i].reply)
-			ps_peers_complain(fleet.daemons[i].peers, fleet.daemons[i].peer_index);
-	status = exit_status(&fleet);
+		tells_all &= complain_of_daemon(&fleet.daemons[i]);
+	status = exit_status(&fleet, tells_all);
 	ps_fleet_free(&fleet);
 	return status;
 }
