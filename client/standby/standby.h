@@ -19,7 +19,7 @@
 #include "follow.h"
 #include "turn.h"
 #include "warmth.h"
-#include "unlisted_mirrors.h"
+#include "known_store.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -56,8 +56,8 @@ struct perseas_standby {
 	struct perseas *p;
 	struct ps_follow follow;
 	struct ps_turn turn;
-	uint64_t next_look_at_ns;             /* when the next look is due */
-	struct ps_unlisted_mirrors *unlisted; /* mirrors of the store that the list may not name */
+	uint64_t next_look_at_ns;     /* when the next look is due */
+	struct ps_known_store *known; /* mirrors of the store that the list may not name */
 	/* Keeps a copy of the memory (options.warm); may be ending; or NULL. */
 	struct ps_warm_thread *warmth;
 };

@@ -333,14 +333,14 @@ static void save_unlisted_mirrors(struct perseas_standby *s)
 
 	memcpy(places.addresses, &looks->addresses[looks->listed_count],
 	       places.count * sizeof(places.addresses[0]));
-	ps_unlisted_mirrors_set(s->unlisted, &places);
+	ps_known_store_set(s->known, &places);
 }
 
 static void follow_saved_unlisted_mirrors(struct perseas_standby *s)
 {
 	struct ps_roster_places places;
 
-	ps_unlisted_mirrors_get(s->unlisted, &places);
+	ps_known_store_get(s->known, &places);
 	ps_follow_add_mirrors(&s->follow, &places);
 }
 
@@ -411,7 +411,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	if (!may_create(s))
 		p->options.flags &= ~PERSEAS_CREATE;
 	save_unlisted_mirrors(s);
-	ps_unlisted_mirrors_learn_from(s->unlisted, p);
+	ps_known_store_learn_from(s->known, p);
 	add_unlisted_members_to_handle(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];

@@ -1,21 +1,21 @@
 /*
- * unlisted_mirrors.c - see unlisted_mirrors.h.
+ * known_store.c - see known_store.h.
  */
-#include "unlisted_mirrors.h"
+#include "known_store.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct ps_unlisted_mirrors {
+struct ps_known_store {
 	pthread_mutex_t lock; /* guards these: */
 	unsigned user_count;
 	struct ps_roster_places places;
 };
 
-struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void)
+struct ps_known_store *ps_known_store_new(void)
 {
-	struct ps_unlisted_mirrors *known = calloc(1, sizeof(*known));
+	struct ps_known_store *known = calloc(1, sizeof(*known));
 
 	if (!known)
 		return NULL;
@@ -24,7 +24,7 @@ struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void)
 	return known;
 }
 
-void ps_unlisted_mirrors_release(struct ps_unlisted_mirrors *known)
+void ps_known_store_release(struct ps_known_store *known)
 {
 	unsigned left;
 
@@ -44,7 +44,7 @@ void ps_unlisted_mirrors_release(struct ps_unlisted_mirrors *known)
 struct borrower {
 	struct ps_handle_attachment attachment; /* must be first */
 	struct perseas *p;
-	struct ps_unlisted_mirrors *known;
+	struct ps_known_store *known;
 };
 
 /* Adds the members of a roster. Must be called with the newest roster last. */
@@ -72,12 +72,12 @@ static void save_roster_of_freed_handle(struct ps_handle_attachment *attachment)
 	add_new_members(p->roster, &places);
 	add_new_members(p->next_roster, &places);
 	if (p->is_open)
-		ps_unlisted_mirrors_set(borrower->known, &places);
-	ps_unlisted_mirrors_release(borrower->known);
+		ps_known_store_set(borrower->known, &places);
+	ps_known_store_release(borrower->known);
 	free(borrower);
 }
 
-void ps_unlisted_mirrors_learn_from(struct ps_unlisted_mirrors *known, struct perseas *p)
+void ps_known_store_learn_from(struct ps_known_store *known, struct perseas *p)
 {
 	struct borrower *borrower = calloc(1, sizeof(*borrower));
 
@@ -92,15 +92,14 @@ void ps_unlisted_mirrors_learn_from(struct ps_unlisted_mirrors *known, struct pe
 
 /* --- the mirrors --- */
 
-void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known,
-                             const struct ps_roster_places *places)
+void ps_known_store_set(struct ps_known_store *known, const struct ps_roster_places *places)
 {
 	pthread_mutex_lock(&known->lock);
 	known->places = *places;
 	pthread_mutex_unlock(&known->lock);
 }
 
-void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_roster_places *places)
+void ps_known_store_get(struct ps_known_store *known, struct ps_roster_places *places)
 {
 	pthread_mutex_lock(&known->lock);
 	*places = known->places;
