@@ -46,8 +46,10 @@ typedef struct perseas_standby perseas_standby_t;
  * options.order says which standby goes first, and options.name how perseas move and perseas status
  * call this one. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are refused. If no mirror has
  * the store, perseas_standby_wait creates it with PERSEAS_CREATE, and returns ENOSTORE without. It
- * also returns ENOSTORE if this standby ever saw the store, because a new one would be empty. The
- * standby also watches mirrors that join the roster later, and does not watch those that leave.
+ * also returns ENOSTORE if this standby ever saw or made the store, because a new one would be
+ * empty. The standby also watches mirrors that join the roster later, and does not watch those that
+ * leave. As long as it lives, it knows the newest roster that it saw or had as the owner: a mirror
+ * that was called gone and comes back alone is not opened as the store.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS
  * (a file of the options cannot be used); for the name of a list: EUNREACHABLE, EPROTOCOL, ELIMIT.

@@ -273,7 +273,7 @@ void ps_follow_close(struct ps_follow *follow)
 {
 	ps_peers_end(&follow->watch_peers);
 	ps_follow_close_look_connections(follow);
-	ps_roster_free(&follow->settled_roster);
+	ps_roster_free(&follow->settled.roster);
 }
 
 /* --- watches --- */

@@ -7,6 +7,7 @@
 #define PERSEAS_CLIENT_FOLLOW_H
 
 #include "images.h"
+#include "known_store.h"
 
 #include <poll.h>
 
@@ -81,9 +82,9 @@ struct ps_follow {
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Epoch and version of the newest roster that was ever seen; 0: none was. */
 	uint64_t roster_epoch, roster_version;
-	/* The newest settled roster that was seen, and the id of its store. NULL: none was seen. */
-	Perseas__Roster *settled_roster;
-	uint8_t store_id[PS_ID_SIZE];
+	/* The store that was seen. The caller may set it before the first look, and take it after
+	 * the last. */
+	struct ps_settled_store settled;
 	/* A store and a fork of it were seen, or one of the two, not known which (forks.h). */
 	bool is_forked;
 	const char *list;           /* the list of mirrors or its name; the caller's */

@@ -3,6 +3,8 @@
  */
 #include "known_store.h"
 
+#include "../core/quorum.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@ struct ps_known_store {
 	pthread_mutex_t lock; /* guards these: */
 	unsigned user_count;
 	struct ps_roster_places places;
+	struct ps_settled_store settled;
 };
 
 struct ps_known_store *ps_known_store_new(void)
@@ -36,6 +39,7 @@ void ps_known_store_release(struct ps_known_store *known)
 	if (left)
 		return;
 	pthread_mutex_destroy(&known->lock);
+	ps_roster_free(&known->settled.roster);
 	free(known);
 }
 
@@ -61,18 +65,23 @@ static void add_new_members(const Perseas__Roster *roster, struct ps_roster_plac
 		                                   &places->addresses[places->count], &ignored);
 }
 
-/* Stores the roster of a handle that is being freed. The roster of a handle that was never opened
- * may be older than what is stored. */
-static void save_roster_of_freed_handle(struct ps_handle_attachment *attachment)
+/* Puts the rosters of a handle that is being freed, and takes the settled one from it. The roster
+ * of a handle that was never opened may be older than what is known. */
+static void save_rosters_of_freed_handle(struct ps_handle_attachment *attachment)
 {
 	struct borrower *borrower = (struct borrower *)attachment;
-	const struct perseas *p = borrower->p;
+	struct perseas *p = borrower->p;
 	struct ps_roster_places places = { 0 };
+	struct ps_settled_store settled;
 
-	add_new_members(p->roster, &places);
-	add_new_members(p->next_roster, &places);
-	if (p->is_open)
-		ps_known_store_set(borrower->known, &places);
+	if (p->is_open) {
+		add_new_members(p->roster, &places);
+		add_new_members(p->next_roster, &places);
+		memcpy(settled.id, p->store_id, PS_ID_SIZE);
+		settled.roster = p->roster;
+		p->roster = NULL;
+		ps_known_store_put(borrower->known, &places, &settled);
+	}
 	ps_known_store_release(borrower->known);
 	free(borrower);
 }
@@ -86,22 +95,43 @@ void ps_known_store_learn_from(struct ps_known_store *known, struct perseas *p)
 	pthread_mutex_lock(&known->lock);
 	known->user_count++;
 	pthread_mutex_unlock(&known->lock);
-	*borrower = (struct borrower){ { p->attachments, save_roster_of_freed_handle }, p, known };
+	*borrower = (struct borrower){ { p->attachments, save_rosters_of_freed_handle }, p, known };
 	p->attachments = &borrower->attachment;
 }
 
-/* --- the mirrors --- */
+/* --- taking and putting --- */
 
-void ps_known_store_set(struct ps_known_store *known, const struct ps_roster_places *places)
-{
-	pthread_mutex_lock(&known->lock);
-	known->places = *places;
-	pthread_mutex_unlock(&known->lock);
-}
-
-void ps_known_store_get(struct ps_known_store *known, struct ps_roster_places *places)
+void ps_known_store_take(struct ps_known_store *known, struct ps_roster_places *places,
+                         struct ps_settled_store *settled)
 {
 	pthread_mutex_lock(&known->lock);
 	*places = known->places;
+	*settled = known->settled;
+	memset(&known->places, 0, sizeof(known->places));
+	memset(&known->settled, 0, sizeof(known->settled));
 	pthread_mutex_unlock(&known->lock);
+}
+
+/* Returns true if `known` has a newer settled roster of the store than `told`, which may have
+ * none. */
+static bool is_outdated(const struct ps_settled_store *told, const struct ps_settled_store *known)
+{
+	if (!known->roster || !told->roster)
+		return known->roster;
+	return !memcmp(told->id, known->id, PS_ID_SIZE) &&
+	       ps_roster_outranks(known->roster, told->roster);
+}
+
+void ps_known_store_put(struct ps_known_store *known, const struct ps_roster_places *places,
+                        struct ps_settled_store *settled)
+{
+	pthread_mutex_lock(&known->lock);
+	if (!is_outdated(settled, &known->settled)) {
+		ps_roster_free(&known->settled.roster);
+		known->places = *places;
+		known->settled = *settled;
+		settled->roster = NULL;
+	}
+	pthread_mutex_unlock(&known->lock);
+	ps_roster_free(&settled->roster);
 }
