@@ -8,7 +8,8 @@
  * agreed on, and the addresses of the store's segments are kept free in this process. If a standby
  * is wrong about the owner, the mirrors refuse it, and it waits on: it never fences a live owner
  * (perseasd --owner-timeout), and only one of several standbys gets the store. While no mirror has
- * the store, a standby that was given a list by name looks the name up again every five seconds.
+ * the store, a standby that was given a list by name looks the name up again every five seconds. It
+ * neither creates a store nor returns ENOSTORE before that succeeds.
  *
  * With options.warm it also keeps a copy of the store's memory. It follows the owner's transactions
  * by reading a mirror's log, and then the bytes that they changed, warm_rate bytes a second at

@@ -40,6 +40,9 @@ struct ps_follow_result {
 	bool is_found; /* at least one mirror has the store */
 	/* Every mirror answered that it has no image of the store, or only a damaged one. */
 	bool has_no_image;
+	/* An open may create the store (ps_images_is_uncreated). While the name of the list may
+	 * stand for other mirrors, this and has_no_image are false. */
+	bool is_uncreated;
 	uint32_t last_order; /* the highest `order` among the standbys that follow the store */
 	struct ps_handover_state handover; /* the planned handover */
 	char text[PS_SENTENCE];            /* the result for people, as a clause without a period */
@@ -91,6 +94,9 @@ struct ps_follow {
 	uint64_t name_looked_up_ns; /* when the last lookup of the list's name began */
 	/* The lookup in flight, which needs the env of `looks`; NULL: none. */
 	struct ps_list_lookup *lookup;
+	/* A lookup of the list's name began, and none has succeeded since: the name may stand for
+	 * mirrors that are not followed. */
+	bool is_list_uncertain;
 	/* Called with the result of each look before ps_follow_look_at_store returns. NULL: not
 	 * called. */
 	void (*on_result)(void *arg, const struct ps_images *images,

@@ -139,21 +139,6 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 		             was_store_seen(s) ? ", though one had it before" : "");
 }
 
-/* Returns true if an open may create the store: every mirror answered, and none has more than an
- * unfinished creation. A silent mirror that only a roster names may be the one that has the store,
- * and an open would ask only the list. */
-static bool is_uncreated(const struct ps_images *images)
-{
-	for (unsigned i = 0; i < images->peers->count; i++) {
-		const Perseas__StoreStatus *status = images->told[i];
-
-		if (status ? status->header->state != PERSEAS__STATE__STATE_CREATING
-		           : images->errors[i].code != PERSEAS_ENOSTORE)
-			return false;
-	}
-	return true;
-}
-
 /* Reserves the addresses of the store's segments in this process, as far as possible. Caller holds
  * s->lock. */
 static void reserve_addresses(struct perseas_standby *s, const struct ps_images *images)
@@ -173,7 +158,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	pthread_mutex_lock(&s->lock);
 	note_mirrors(s, images);
 	note_owner(s, images);
-	s->is_uncreated = is_uncreated(images);
+	s->is_uncreated = now->is_uncreated;
 	note_fault(s, images, now->has_no_image);
 	reserve_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
