@@ -8,7 +8,8 @@
  * agreed on, and the addresses of the store's segments are kept free in this process. If a standby
  * is wrong about the owner, the mirrors refuse it, and it waits on: it never fences a live owner
  * (perseasd --owner-timeout), and only one of several standbys gets the store. While no mirror has
- * the store, a standby that was given a list by name looks the name up again every five seconds.
+ * the store, a standby that was given a list by name looks the name up again every five seconds. It
+ * neither creates a store nor returns ENOSTORE before that succeeds.
  *
  * With options.warm it also keeps a copy of the store's memory. It follows the owner's transactions
  * by reading a mirror's log, and then the bytes that they changed, warm_rate bytes a second at
@@ -46,8 +47,10 @@ typedef struct perseas_standby perseas_standby_t;
  * options.order says which standby goes first, and options.name how perseas move and perseas status
  * call this one. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are refused. If no mirror has
  * the store, perseas_standby_wait creates it with PERSEAS_CREATE, and returns ENOSTORE without. It
- * also returns ENOSTORE if this standby ever saw the store, because a new one would be empty. The
- * standby also watches mirrors that join the roster later, and does not watch those that leave.
+ * also returns ENOSTORE if this standby ever saw or made the store, because a new one would be
+ * empty. The standby also watches mirrors that join the roster later, and does not watch those that
+ * leave. As long as it lives, it knows the newest roster that it saw or had as the owner: a mirror
+ * that was called gone and comes back alone is not opened as the store.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS
  * (a file of the options cannot be used); for the name of a list: EUNREACHABLE, EPROTOCOL, ELIMIT.

@@ -175,8 +175,8 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 
 	memset(now, 0, sizeof(*now));
 	now->is_found = images->have > 0;
-	/* Until a lookup of the list ends, the list may name other mirrors. */
-	now->has_no_image = !follow->lookup && has_no_good_image(images);
+	now->has_no_image = !follow->is_list_uncertain && has_no_good_image(images);
+	now->is_uncreated = !follow->is_list_uncertain && ps_images_is_uncreated(images);
 	now->is_ours = own >= 0;
 	now->is_fenced = is_fenced_in_roster(follow, images, images->judged.settled) ||
 	                 is_fenced_in_roster(follow, images, images->judged.next);
@@ -248,6 +248,7 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	if (ps_peers_begin_known(&follow->status_peers, looks, mirrors, timeout_ms, &follow->lookup,
 	                         error))
 		return error->code;
+	follow->is_list_uncertain = follow->lookup;
 	follow->status_peers.enough = is_enough;
 	follow->status_peers.enough_arg = follow;
 	follow->name_looked_up_ns = ps_follow_now_ns(follow);
@@ -273,7 +274,7 @@ void ps_follow_close(struct ps_follow *follow)
 {
 	ps_peers_end(&follow->watch_peers);
 	ps_follow_close_look_connections(follow);
-	ps_roster_free(&follow->settled_roster);
+	ps_roster_free(&follow->settled.roster);
 }
 
 /* --- watches --- */
@@ -430,13 +431,13 @@ bool ps_follow_is_look_due(struct ps_follow *follow)
 
 /* Returns the mirrors that only an older roster named. Returns none if no mirror shows the newest
  * roster that was ever seen, or while a fork or another store of the name is seen: silent mirrors
- * may be members of the followed store. */
+ * may be members of the followed store. The roster of an unfinished creation does not count. */
 static uint32_t find_mirrors_of_older_rosters(struct ps_follow *follow,
                                               const struct ps_images *images)
 {
 	uint32_t set = 0;
 
-	if (!images->roster || follow->is_forked ||
+	if (!images->roster || images->judged.creation_unfinished || follow->is_forked ||
 	    !note_roster_if_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
 	for (unsigned i = images->peers->listed_count; i < images->peers->count; i++)
@@ -501,24 +502,26 @@ static void note_images(struct ps_follow *follow, const struct ps_images *images
 	}
 }
 
-static bool has_any_image(const struct ps_images *images)
+/* Returns true if a mirror has more than an unfinished creation. */
+static bool has_settled_image(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (images->told[i])
+		if (images->told[i] &&
+		    images->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
 			return true;
 	return false;
 }
 
-/* Looks the list's name up again if no mirror has an image. Then there is no roster to go by, and
- * the name may stand for other mirrors now. New mirrors are asked within this look; their answers
- * decide whether they stay. A slow name server delays nothing. */
+/* Looks the list's name up again if no mirror has a settled image. Then there is no roster to go
+ * by, and the name may stand for other mirrors now. New mirrors are asked within this look; their
+ * answers decide whether they stay. A slow name server delays nothing. */
 static void look_up_list_again(struct ps_follow *follow, struct ps_images *images)
 {
 	struct ps_address found[PS_MIRRORS_MAX];
 	unsigned count;
 	bool any = false;
 
-	if (has_any_image(images)) {
+	if (has_settled_image(images)) {
 		ps_list_refresh_drop(follow);
 		return;
 	}

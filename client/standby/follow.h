@@ -7,6 +7,7 @@
 #define PERSEAS_CLIENT_FOLLOW_H
 
 #include "images.h"
+#include "known_store.h"
 
 #include <poll.h>
 
@@ -39,6 +40,9 @@ struct ps_follow_result {
 	bool is_found; /* at least one mirror has the store */
 	/* Every mirror answered that it has no image of the store, or only a damaged one. */
 	bool has_no_image;
+	/* An open may create the store (ps_images_is_uncreated). While the name of the list may
+	 * stand for other mirrors, this and has_no_image are false. */
+	bool is_uncreated;
 	uint32_t last_order; /* the highest `order` among the standbys that follow the store */
 	struct ps_handover_state handover; /* the planned handover */
 	char text[PS_SENTENCE];            /* the result for people, as a clause without a period */
@@ -81,15 +85,18 @@ struct ps_follow {
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Epoch and version of the newest roster that was ever seen; 0: none was. */
 	uint64_t roster_epoch, roster_version;
-	/* The newest settled roster that was seen, and the id of its store. NULL: none was seen. */
-	Perseas__Roster *settled_roster;
-	uint8_t store_id[PS_ID_SIZE];
+	/* The store that was seen. The caller may set it before the first look, and take it after
+	 * the last. */
+	struct ps_settled_store settled;
 	/* A store and a fork of it were seen, or one of the two, not known which (forks.h). */
 	bool is_forked;
 	const char *list;           /* the list of mirrors or its name; the caller's */
 	uint64_t name_looked_up_ns; /* when the last lookup of the list's name began */
 	/* The lookup in flight, which needs the env of `looks`; NULL: none. */
 	struct ps_list_lookup *lookup;
+	/* A lookup of the list's name began, and none has succeeded since: the name may stand for
+	 * mirrors that are not followed. */
+	bool is_list_uncertain;
 	/* Called with the result of each look before ps_follow_look_at_store returns. NULL: not
 	 * called. */
 	void (*on_result)(void *arg, const struct ps_images *images,

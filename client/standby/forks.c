@@ -42,30 +42,30 @@ static bool is_divided(struct ps_follow *follow, const struct ps_images *images)
 
 static bool is_same_store(const struct ps_follow *follow, const struct ps_images *images)
 {
-	return follow->settled_roster &&
-	       !memcmp(follow->store_id, images->judged.store_id, PS_ID_SIZE);
+	return follow->settled.roster &&
+	       !memcmp(follow->settled.id, images->judged.store_id, PS_ID_SIZE);
 }
 
 bool ps_forks_is_other_store(const struct ps_follow *follow, const struct ps_images *images)
 {
-	return follow->settled_roster && images->judged.store_id && !is_same_store(follow, images);
+	return follow->settled.roster && images->judged.store_id && !is_same_store(follow, images);
 }
 
-/* Notes the newest settled roster. An unsettled one may be cancelled. */
+/* Notes the newest settled roster. An unsettled one may be cancelled, and so may a creation. */
 static void note_roster(struct ps_follow *follow, const struct ps_images *images)
 {
 	const Perseas__Roster *told = images->judged.settled;
 	Perseas__Roster *copy;
 
-	if (!told ||
-	    (is_same_store(follow, images) && !ps_roster_outranks(told, follow->settled_roster)))
+	if (!told || images->judged.creation_unfinished ||
+	    (is_same_store(follow, images) && !ps_roster_outranks(told, follow->settled.roster)))
 		return;
 	copy = ps_roster_copy(told);
 	if (!copy)
 		return;
-	ps_roster_free(&follow->settled_roster);
-	follow->settled_roster = copy;
-	memcpy(follow->store_id, images->judged.store_id, PS_ID_SIZE);
+	ps_roster_free(&follow->settled.roster);
+	follow->settled.roster = copy;
+	memcpy(follow->settled.id, images->judged.store_id, PS_ID_SIZE);
 }
 
 /* Returns true if the newest roster in the answers is older than one that was seen before, and they
@@ -75,7 +75,7 @@ static void note_roster(struct ps_follow *follow, const struct ps_images *images
 static bool is_roster_outdated(const struct ps_follow *follow, const struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
-	const Perseas__Roster *seen = follow->settled_roster;
+	const Perseas__Roster *seen = follow->settled.roster;
 
 	if (!j->settled || !is_same_store(follow, images) || !ps_roster_outranks(seen, j->settled))
 		return false;

@@ -99,6 +99,18 @@ void ps_images_free(struct ps_images *images)
 	memset(images, 0, sizeof(*images));
 }
 
+bool ps_images_is_uncreated(const struct ps_images *images)
+{
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
+
+		if (status ? status->header->state != PERSEAS__STATE__STATE_CREATING
+		           : images->errors[i].code != PERSEAS_ENOSTORE)
+			return false;
+	}
+	return true;
+}
+
 bool ps_images_is_of_store(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);

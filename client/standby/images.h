@@ -71,6 +71,10 @@ const char *ps_images_joining_address(const struct ps_images *images);
 /* Fills in `told` for ps_judge, with pointers into the images. */
 void ps_images_fill_told(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX]);
 
+/* Returns true if every peer answered, and none has more than an unfinished creation. A silent
+ * mirror that only a roster names may be the one that has the store. */
+bool ps_images_is_uncreated(const struct ps_images *images);
+
 /* Returns true if peer `i` has an image of the store that an open would use. */
 bool ps_images_is_of_store(const struct ps_images *images, unsigned i);
 

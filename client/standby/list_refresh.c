@@ -42,7 +42,9 @@ static void begin_lookup(struct ps_follow *follow)
 	    now_ns < follow->name_looked_up_ns + NAME_MS * MS_NS)
 		return;
 	follow->name_looked_up_ns = now_ns;
-	(void)env->ops->list_begin(env, follow->list, &follow->lookup, &ignored);
+	follow->is_list_uncertain = env->ops->list_begin(env, follow->list, &follow->lookup,
+	                                                 &ignored) ||
+	                            follow->lookup;
 }
 
 /* Returns how many mirrors a lookup found, or 0 if none has ended. */
@@ -55,6 +57,7 @@ static unsigned take_lookup(struct ps_follow *follow, struct ps_address found[PS
 	                                                follow->list, found, &count, &error))
 		return 0;
 	ps_list_refresh_drop(follow);
+	follow->is_list_uncertain = error.code != 0;
 	return error.code ? 0 : count;
 }
 

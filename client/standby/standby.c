@@ -98,7 +98,7 @@ static void standby_free(struct perseas_standby *s)
 	free((void *)(uintptr_t)s->options.tls_crl);
 	free((void *)(uintptr_t)s->options.name);
 	free(s->mirrors);
-	ps_unlisted_mirrors_release(s->unlisted);
+	ps_known_store_release(s->known);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -118,8 +118,8 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 		s->env->ops->random(s->env, s->env->owner_mark, sizeof(s->env->owner_mark));
 		s->env->has_owner_mark = true;
 	}
-	s->unlisted = ps_unlisted_mirrors_new();
-	if (!s->unlisted)
+	s->known = ps_known_store_new();
+	if (!s->known)
 		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
 	s->flag_fd = ps_flag_fd_new(error);
 	return s->flag_fd < 0 ? error->code : ps_standby_thread_begin(s, error);

@@ -19,7 +19,7 @@
 #include "follow.h"
 #include "turn.h"
 #include "warmth.h"
-#include "unlisted_mirrors.h"
+#include "known_store.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -45,7 +45,6 @@ struct perseas_standby {
 	bool can_hand_over;    /* that thread still takes the store; false once it is leaving */
 	bool is_ending;        /* the thread that follows the store must end */
 	bool is_uncreated;     /* all mirrors report no store, or only an unfinished creation */
-	bool has_seen_store;   /* a mirror had the store once, perhaps before this thread */
 	struct ps_error fault; /* an error that waiting cannot cure; code 0: none */
 	struct perseas_standby_stat stat;
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];
@@ -56,8 +55,8 @@ struct perseas_standby {
 	struct perseas *p;
 	struct ps_follow follow;
 	struct ps_turn turn;
-	uint64_t next_look_at_ns;             /* when the next look is due */
-	struct ps_unlisted_mirrors *unlisted; /* mirrors of the store that the list may not name */
+	uint64_t next_look_at_ns;     /* when the next look is due */
+	struct ps_known_store *known; /* what the next thread will know of the store */
 	/* Keeps a copy of the memory (options.warm); may be ending; or NULL. */
 	struct ps_warm_thread *warmth;
 };

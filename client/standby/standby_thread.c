@@ -94,11 +94,17 @@ static bool is_temporary_error(int code)
 	       code != PERSEAS_EDENIED && code != PERSEAS_ERDMA;
 }
 
+/* Returns true if a mirror had the store once, perhaps before this thread began. */
+static bool was_store_seen(const struct perseas_standby *s)
+{
+	return s->follow.settled.roster;
+}
+
 /* Returns true if an open may create the store. If the store existed, its mirrors may have been
  * replaced since the last look, and another store would be empty. */
 static bool may_create(const struct perseas_standby *s)
 {
-	return s->options.flags & PERSEAS_CREATE && !s->has_seen_store;
+	return s->options.flags & PERSEAS_CREATE && !was_store_seen(s);
 }
 
 /* Returns true if no mirror has the store, and this standby does not create it. With PERSEAS_CREATE
@@ -106,7 +112,7 @@ static bool may_create(const struct perseas_standby *s)
  * create a store on the mirrors of its list. */
 static bool is_store_gone(const struct perseas_standby *s, bool has_no_image)
 {
-	return s->options.flags & PERSEAS_CREATE ? s->is_uncreated && s->has_seen_store
+	return s->options.flags & PERSEAS_CREATE ? s->is_uncreated && was_store_seen(s)
 	                                         : has_no_image;
 }
 
@@ -130,22 +136,7 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 		             "%u mirrors answered, and none has a store '%s' that can be read%s: "
 		             "create it, or give the mirrors that have it",
 		             images->answered, s->store,
-		             s->has_seen_store ? ", though one had it before" : "");
-}
-
-/* Returns true if an open may create the store: every mirror answered, and none has more than an
- * unfinished creation. A silent mirror that only a roster names may be the one that has the store,
- * and an open would ask only the list. */
-static bool is_uncreated(const struct ps_images *images)
-{
-	for (unsigned i = 0; i < images->peers->count; i++) {
-		const Perseas__StoreStatus *status = images->told[i];
-
-		if (status ? status->header->state != PERSEAS__STATE__STATE_CREATING
-		           : images->errors[i].code != PERSEAS_ENOSTORE)
-			return false;
-	}
-	return true;
+		             was_store_seen(s) ? ", though one had it before" : "");
 }
 
 /* Reserves the addresses of the store's segments in this process, as far as possible. Caller holds
@@ -167,8 +158,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	pthread_mutex_lock(&s->lock);
 	note_mirrors(s, images);
 	note_owner(s, images);
-	s->has_seen_store |= images->newest != NULL;
-	s->is_uncreated = is_uncreated(images);
+	s->is_uncreated = now->is_uncreated;
 	note_fault(s, images, now->has_no_image);
 	reserve_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
@@ -322,9 +312,9 @@ static int start_warm_thread(struct perseas_standby *s, struct ps_error *error)
 	return 0;
 }
 
-/* Keeps the mirrors that only rosters name for the next thread: the mirrors of the list may have
- * left the store by then. */
-static void save_unlisted_mirrors(struct perseas_standby *s)
+/* Keeps what is known of the store for the next thread, with the mirrors that only rosters name:
+ * the mirrors of the list may have left the store by then. */
+static void save_known_store(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.status_peers;
 	struct ps_roster_places places = { .epoch = s->follow.roster_epoch,
@@ -333,14 +323,14 @@ static void save_unlisted_mirrors(struct perseas_standby *s)
 
 	memcpy(places.addresses, &looks->addresses[looks->listed_count],
 	       places.count * sizeof(places.addresses[0]));
-	ps_unlisted_mirrors_set(s->unlisted, &places);
+	ps_known_store_put(s->known, &places, &s->follow.settled);
 }
 
-static void follow_saved_unlisted_mirrors(struct perseas_standby *s)
+static void follow_known_store(struct perseas_standby *s)
 {
 	struct ps_roster_places places;
 
-	ps_unlisted_mirrors_get(s->unlisted, &places);
+	ps_known_store_take(s->known, &places, &s->follow.settled);
 	ps_follow_add_mirrors(&s->follow, &places);
 }
 
@@ -356,7 +346,6 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	follow_saved_unlisted_mirrors(s);
 	s->follow.name = s->options.name;
 	s->follow.order = s->options.order;
 	if (s->options.warm && start_warm_thread(s, error)) {
@@ -364,6 +353,7 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
+	follow_known_store(s);
 	s->follow.on_result = note_images;
 	s->follow.on_result_arg = s;
 	s->is_ending = false;
@@ -410,8 +400,8 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	if (!may_create(s))
 		p->options.flags &= ~PERSEAS_CREATE;
-	save_unlisted_mirrors(s);
-	ps_unlisted_mirrors_learn_from(s->unlisted, p);
+	save_known_store(s);
+	ps_known_store_learn_from(s->known, p);
 	add_unlisted_members_to_handle(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -433,7 +423,6 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 void ps_standby_thread_end_watches(struct perseas_standby *s)
 {
 	ps_peers_end(&s->follow.watch_peers);
-	ps_roster_free(&s->follow.settled_roster);
 }
 
 void ps_standby_thread_end(struct perseas_standby *s)
@@ -445,7 +434,7 @@ void ps_standby_thread_end(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_KEEPER);
 	s->env->ops->join(s->env, PS_KEEPER);
-	save_unlisted_mirrors(s);
+	save_known_store(s);
 	ps_follow_close(&s->follow);
 	become_idle(s);
 	ps_handle_free(p);

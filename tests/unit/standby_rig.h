@@ -114,6 +114,17 @@ static inline pid_t start_process(struct rig *rig, int (*fn)(struct rig *rig))
 	return pid;
 }
 
+/* The mirror runs again, and has lost what it had. */
+static inline void owner_lose(struct rig_mirror *m)
+{
+	char command[128];
+
+	rig_kill(m);
+	snprintf(command, sizeof(command), "rm -rf '%s/memory'", m->directory);
+	assert_int_equal(system(command), 0);
+	rig_start(m);
+}
+
 /* Owns the store until it is killed. */
 static inline int own(struct rig *rig)
 {

@@ -4,6 +4,8 @@
  */
 #include "follow_rig.h"
 
+#include "../../server/store/store_private.h"
+
 #include <sys/eventfd.h>
 
 static int setup(void **state)
@@ -148,6 +150,76 @@ TEST(a_silent_name_server_holds_nothing_up, struct owner *o)
 	look();
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
 	assert_int_equal(named.fd, -1);
+}
+
+/* All mirrors lost the store, or have only a creation that was not finished. While nobody knows
+ * which mirrors the name stands for, the store is neither gone nor to be created. */
+static void expect_no_verdict(struct owner *o)
+{
+	o->d->now += LONG_NS;
+	look();
+	assert_false(now.has_no_image);
+	assert_false(now.is_uncreated);
+}
+
+static void lose_all(struct owner *o)
+{
+	follow_begin(o, 3, 0);
+	look();
+	owner_die(o);
+	for (unsigned i = 0; i < 3; i++)
+		owner_lose(o, i);
+}
+
+TEST(a_store_is_not_gone_while_its_list_is_looked_up, struct owner *o)
+{
+	lose_all(o);
+	name_service("sim://1", true);
+	expect_no_verdict(o);
+	expect_no_verdict(o);
+	named.silent = false;
+	look();
+	assert_true(now.has_no_image);
+	assert_true(now.is_uncreated);
+}
+
+/* Nor is it after a lookup that failed, until another one succeeds. */
+TEST(a_store_is_not_gone_while_its_list_is_not_found, struct owner *o)
+{
+	lose_all(o);
+	name_service(NULL, false);
+	expect_no_verdict(o);
+	look();
+	assert_int_equal(named.asked, 1);
+	assert_false(now.has_no_image);
+	expect_no_verdict(o);
+	assert_int_equal(named.asked, 2);
+	named.list = "sim://1";
+	o->d->now += LONG_NS;
+	look();
+	assert_int_equal(named.asked, 3);
+	assert_true(now.has_no_image);
+	assert_true(now.is_uncreated);
+}
+
+/* One mirror has an image of a creation that was not finished, which tells of no other mirrors. */
+TEST(a_creation_that_was_not_finished_ends_no_lookup, struct owner *o)
+{
+	Perseas__Header *header;
+
+	follow_begin(o, 1, 0);
+	owner_die(o);
+	owner_lose(o, 1);
+	owner_lose(o, 2);
+	header = store_find(o->d->mirrors[0].stores, STORE)->header;
+	header->state = PERSEAS__STATE__STATE_CREATING;
+	name_service("sim://4", true);
+	expect_no_verdict(o);
+	assert_int_equal(named.asked, 1);
+	named.silent = false;
+	look();
+	assert_true(now.is_uncreated);
+	expect_last(4, "sim://4");
 }
 
 /* A mirror tells of the store before the name server says anything; or nobody looks any more. */

@@ -263,17 +263,6 @@ static int leave_first(struct rig *rig)
 	return rc;
 }
 
-/* The mirror runs again, and has lost what it had. */
-static void owner_lose(struct rig_mirror *m)
-{
-	char command[128];
-
-	rig_kill(m);
-	snprintf(command, sizeof(command), "rm -rf '%s/memory'", m->directory);
-	assert_int_equal(system(command), 0);
-	rig_start(m);
-}
-
 static const char *list_of(const struct rig *rig, unsigned mirror)
 {
 	static char list[64];
@@ -376,4 +365,23 @@ TEST(a_store_that_was_seen_is_not_created_again, struct rig *rig)
 	RIG_UNTIL(stat_of(s).state != PERSEAS_STANDBY_DUE);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
 	assert_non_null(strstr(perseas_message(NULL), "though one had it before"));
+}
+
+/* The standby itself made the store, and was its owner. */
+TEST(a_store_that_was_made_is_not_created_again, struct rig *rig)
+{
+	struct perseas_options options = standby_options();
+	perseas_standby_t *s;
+
+	options.flags = PERSEAS_CREATE;
+	s = begin_with("made", rig->list, &options);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), 0);
+	end_owner(rig);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		owner_lose(&rig->mirrors[i]);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
+	assert_non_null(strstr(perseas_message(NULL), "though one had it before"));
+	/* Nor is it the standby's turn. */
+	RIG_UNTIL(strstr(stat_of(s).text, "2 of 2 mirrors answer"));
+	assert_int_equal(stat_of(s).state, PERSEAS_STANDBY_UNKNOWN);
 }
