@@ -86,6 +86,16 @@ static bool shows_another_owner(struct perseas *p, const struct ps_mirror *m)
 	       is_newer_than_own(m->probe.header->next_roster, p);
 }
 
+/* If another store of this name was made on the mirror, the mirror counts as one without an image:
+ * its owner and its promises are not of this store. */
+static void check_store_id(const struct perseas *p, struct ps_mirror *m)
+{
+	if (!ps_id_equal(m->probe.header->store_id, p->store_id))
+		m->probe.code = ps_error_set(&m->probe.error, PERSEAS_ENOSTORE,
+		                             "%s has another store named '%s'", m->address.text,
+		                             p->store);
+}
+
 /* Returns true if the mirror's image has another owner, which is alive. */
 static bool has_another_live_owner(const struct perseas *p, const struct ps_mirror *m)
 {
@@ -134,6 +144,8 @@ static void ask_status(struct perseas *p, uint32_t set)
 		if (!m->probe.code)
 			m->probe.code = ps_member_check_address(p, m, m->probe.header, &other,
 			                                        &m->probe.error);
+		if (!m->probe.code)
+			check_store_id(p, m);
 		if (!m->probe.code)
 			note_promised_epoch(p, m);
 		m->probe.is_listed = shows_listed_image(p, m);

@@ -1,8 +1,9 @@
 /*
  * renew_adopt.c - sends a mirror of this owner's history what it missed, from the ring, and then
- * the slot of the new epoch. A mirror of another history gets a whole copy of this owner's memory,
- * but only if W is out of reach without it. A slot of the new epoch outweighs all slots of earlier
- * epochs, so it must never be written before the last transaction is there.
+ * the slot of the new epoch. A mirror of another history, or with wrong granules, gets a whole copy
+ * of this owner's memory, but only if W is out of reach without it. A slot of the new epoch
+ * outweighs all slots of earlier epochs, so it must never be written before the last transaction is
+ * there.
  */
 #include "renew_adopt.h"
 
@@ -13,6 +14,7 @@
 #include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "../core/unsent_granules.h"
 #include "heartbeat.h"
 #include "rejoin.h"
 #include "../core/tx.h"
@@ -29,12 +31,13 @@ enum {
 enum effort { NEEDS_SLOT, NEEDS_RECENT, NEEDS_RING, NEEDS_COPY };
 
 /* Returns true if the image is of this owner's history: at the epoch of the ring's transactions, or
- * adopted by a renewal that broke. */
+ * adopted by a renewal that broke. An image in which a repair found wrong granules is not. */
 static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 {
 	const struct ps_image_position *at = &m->probe.position;
 
 	return m->probe.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
+	       !ps_unsent_has_wrong_granules(m) &&
 	       ((at->epoch == p->upkeep.renewal.ring_epoch && at->seq <= p->commit.seq) ||
 	        (at->epoch > p->upkeep.renewal.ring_epoch && at->seq == p->commit.seq));
 }
@@ -200,6 +203,9 @@ static int adopt_on_mirror(struct perseas *p, struct ps_mirror *m, enum effort e
 	}
 	if (!rc)
 		rc = ps_rejoin_add_unpublished(p, m, &error);
+	/* The image lacks nothing now, whatever was left to be sent to the one before. */
+	if (!rc)
+		ps_unsent_free(m);
 	if (error.code) {
 		pthread_mutex_lock(&p->lock);
 		ps_mirror_move_to_state(p, m, PERSEAS_MIRROR_DOWN, error.text);

@@ -10,6 +10,20 @@ from drill import HERE, SECONDS, mirror_list, status_of, wait_for
 from test_run import APPLICATION, LISTENER, LIVES, OWNS, run  # noqa: F401
 
 
+def holder(status):
+    """Returns a COMMAND that owns the store and ends with this status at SIGTERM."""
+    return (sys.executable, "-uc", """
+import os, signal, sys
+sys.path.insert(0, %r)
+from binding import Store
+signal.signal(signal.SIGTERM, lambda *_: os._exit(%d))
+with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]):
+    print("holding")
+    while True:
+        signal.pause()
+""" % (str(HERE), status))
+
+
 def test_a_command_that_was_fenced_is_ended(bank, run):
     """It ignores SIGTERM and is killed. That is not a failure of COMMAND: run stands by and starts
     it again when the store is free."""
@@ -29,23 +43,55 @@ def test_a_command_that_was_fenced_is_ended(bank, run):
 def test_a_fenced_command_that_ends_well_is_started_again(bank, run):
     """It ends with 0 at SIGTERM, as most programs do."""
     daemons = bank(3)
-    polite = (sys.executable, "-uc", """
-import os, signal, sys
-sys.path.insert(0, %r)
-from binding import Store
-signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]):
-    print("holding")
-    while True:
-        signal.pause()
-""" % str(HERE))
-    runner = run("bank", daemons, polite, ("--restarts", "0"))
+    runner = run("bank", daemons, holder(0), ("--restarts", "0"))
     runner.wait_printed("holding")
     runner.wait_said(OWNS)
     with Store("bank", mirror_list(daemons), flags=TAKEOVER):
         runner.wait_said("COMMAND was fenced, and is ended: its owner lives")
         runner.wait_said(LIVES)
     runner.wait_printed("holding", 2)
+
+
+def wait_state(pid, state):
+    """Waits until the process is in a state of /proc/PID/stat: T is stopped, Z has ended."""
+    wait_for(lambda: pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")")[1].split()[0] ==
+             state, SECONDS, "a process in state %s" % state)
+
+
+def lose_unseen(bank, run, status):
+    """Returns a run that hung while another owner opened the store and closed it, and while COMMAND
+    ended with this status."""
+    daemons = bank(3)
+    runner = run("bank", daemons, holder(status), ("--restarts", "0"))
+    runner.wait_printed("holding")
+    runner.wait_said(OWNS)
+    command = runner.command()
+    runner.signal(signal.SIGSTOP)
+    wait_state(runner.process.pid, "T")
+    with Store("bank", mirror_list(daemons), flags=TAKEOVER):
+        pass
+    os.kill(command, signal.SIGTERM)
+    wait_state(command, "Z")
+    runner.signal(signal.SIGCONT)
+    return runner
+
+
+def test_a_command_that_was_fenced_by_an_owner_that_has_ended_has_not_failed(bank, run):
+    """Nobody owns the store when run looks, and it is COMMAND's turn again."""
+    runner = lose_unseen(bank, run, 7)
+    wait_for(lambda: len(runner.printed()) == 2 or runner.process.poll() is not None, SECONDS,
+             "a second start or an end")
+    assert runner.printed() == ["holding"] * 2
+    assert ("COMMAND ended with status 7 after another owner had the store: it has no owner" in
+            runner.said())
+
+
+def test_a_fenced_command_that_calls_itself_done_is_done(bank, run):
+    """The status is COMMAND's, and run says who has the store."""
+    runner = lose_unseen(bank, run, 0)
+    assert runner.ended() == 0
+    assert runner.said().endswith("COMMAND ended with status 0 after another owner had the store, "
+                                  "and is not started again: it has no owner\n")
 
 
 def test_a_command_that_lost_the_store_has_not_failed(bank, run):

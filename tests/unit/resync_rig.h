@@ -292,6 +292,15 @@ static inline void assert_being_sent(struct fixture *f, unsigned mirror, const c
 	assert_true(stat.resync_done <= bytes);
 }
 
+/* Makes the owner renew its claims. */
+static inline void renew_claims(struct fixture *f)
+{
+	f->o->p->upkeep.renewal.is_wanted = true;
+	for (unsigned i = 0; i < ROUNDS && f->o->p->upkeep.renewal.is_wanted; i++)
+		direct_keep(f->o->d, f->o->p);
+	assert_false(f->o->p->upkeep.renewal.is_wanted);
+}
+
 /* --- rounds of the keeper that never wait, by the clock --- */
 
 #define MS (uint64_t)1000000

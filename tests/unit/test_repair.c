@@ -5,6 +5,7 @@
  */
 #include "resync_rig.h"
 
+#include "../../client/core/unsent_granules.h"
 #include "../../client/keeper/repair.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
@@ -214,20 +215,81 @@ TEST(a_mirror_dies_while_it_is_repaired, struct fixture *f)
 	assert_catches_up(f, 1);
 }
 
-/* A mirror dies after the owner found that its image is wrong. It comes back with an image that
- * the ring alone would bring up to date. */
-TEST(a_mirror_dies_before_it_is_repaired, struct fixture *f)
+/* Lets the owner find that a granule of mirror 1 is wrong, and the mirror die before the repair. */
+static void die_before_the_repair(struct fixture *f)
 {
 	((uint8_t *)(uintptr_t)image_of(f, 1, "segment-0"))[7] ^= 1;
 	order_repair(f);
 	ask_about_big(f);
 	direct_crash(f->o->d, 1);
 	assert_int_equal(put_big(f, 5 * GRANULE, 5, 77), 0);
-	assert_ends(f, PERSEAS_EUNREACHABLE,
-	            "sim://1 went away; it is repaired when it comes back");
+	assert_ends(f, PERSEAS_EUNREACHABLE, "it is repaired when it comes back");
+}
+
+/* A mirror dies after the owner found that its image is wrong. It comes back with an image that
+ * the ring alone would bring up to date. */
+TEST(a_mirror_dies_before_it_is_repaired, struct fixture *f)
+{
+	die_before_the_repair(f);
 	direct_start(f->o->d, 1);
 	assert_being_sent(f, 1, "being repaired", SIZE + GRANULE);
 	assert_catches_up(f, 1);
+}
+
+/* Starts mirror 1, and lets a renewal be the first to ask those that are down. */
+static void renew_with_mirror_1(struct fixture *f)
+{
+	for (unsigned i = 0; i < f->o->p->mirror_count; i++)
+		f->o->p->mirrors[i].retry.next_try_at = PS_NEVER;
+	direct_start(f->o->d, 1);
+	renew_claims(f);
+}
+
+/* The ring has all that a wrong image misses. W others hold the store, so a renewal leaves the
+ * image alone, and the wrong granule is sent afterwards. */
+TEST(a_renewal_does_not_adopt_what_is_wrong, struct fixture *f)
+{
+	die_before_the_repair(f);
+	renew_with_mirror_1(f);
+	assert_being_sent(f, 1, "being repaired", SIZE + GRANULE);
+	assert_catches_up(f, 1);
+}
+
+/* W cannot be had without the wrong image: a renewal copies the memory there, and nothing is left
+ * to be sent. */
+TEST(a_renewal_copies_over_what_is_wrong, struct fixture *f)
+{
+	die_before_the_repair(f);
+	direct_crash(f->o->d, 2);
+	renew_with_mirror_1(f);
+	assert_int_equal(owner_state(f->o, 1), PERSEAS_MIRROR_LIVE);
+	assert_image(f, 1);
+	assert_null(f->o->p->mirrors[1].unsent_granules);
+}
+
+/* A renewal copies what the owner has not mapped from a mirror that is right. */
+TEST_WITH(a_renewal_reads_from_no_wrong_image, setup_five, teardown, struct fixture *f)
+{
+	void *addr;
+
+	/* The repair still compares this segment when it has found what is wrong in another one. */
+	assert_int_equal(perseas_map(f->o->p, "last", 100, &addr), 0);
+	assert_int_equal(perseas_publish(f->o->p), 0);
+	spoil(f, 1, 5);
+	order_repair(f);
+	OWNER_KEEP_UNTIL(f->o, ps_unsent_has_wrong_granules(&f->o->p->mirrors[1]));
+	direct_crash(f->o->d, 1);
+	assert_ends(f, PERSEAS_EUNREACHABLE, "it is repaired when it comes back");
+	assert_int_equal(perseas_unmap(f->o->p, f->big), 0);
+	direct_crash(f->o->d, 0);
+	assert_int_equal(owner_put(f->o, 0, 100, 8), 0);
+	memset(f->ledger->accounts, 8, 100);
+	come_back_late(f, 0);
+	direct_crash(f->o->d, 3);
+	direct_crash(f->o->d, 4);
+	renew_with_mirror_1(f);
+	assert_int_equal(owner_state(f->o, 0), PERSEAS_MIRROR_LIVE);
+	assert_image(f, 0);
 }
 
 /* The owner dies meanwhile: the next one repairs when it is ordered to. */

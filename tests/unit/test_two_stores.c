@@ -221,3 +221,28 @@ TEST(a_standby_does_not_forget_mirrors_for_another_store, struct owner *o)
 	assert_int_equal(w.follow.status_peers.count, 3);
 	end_follow(&w);
 }
+
+/* The host of a mirror that is down was given to the owner of another store of this name. This
+ * owner claims its other mirrors again, once, and the other owner loses nothing. */
+TEST(a_renewal_is_not_held_up_by_the_owner_of_another_store, struct owner *o)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	perseas_t *theirs;
+	perseas_tx_t *tx;
+	int rc;
+
+	assert_int_equal(open_at(o, REAL_MIRRORS), 0);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://3", &options, &theirs, &o->error),
+	                 0);
+	o->d->leads[DOWN] = SPARE;
+	o->p->upkeep.renewal.is_wanted = true;
+	for (unsigned i = 0; i < 100; i++)
+		direct_keep(o->d, o->p);
+	rc = perseas_begin(theirs, 0, &tx) || perseas_commit(tx, 0) || perseas_flush(theirs);
+	perseas_close(theirs);
+	assert_int_equal(rc, 0);
+	assert_int_equal(owner_stat(o).renewals, 1);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_true(owner_state(o, DOWN) != PERSEAS_MIRROR_FENCED);
+}

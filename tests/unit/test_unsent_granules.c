@@ -206,23 +206,14 @@ TEST(test_what_was_sent_does_not_count_for_an_older_image, struct fixture *f)
 	assert_catches_up(f, 1);
 }
 
-/* Makes another owner claim a mirror, so that this one must renew its claims. */
-static void renew(struct fixture *f)
-{
-	f->o->p->upkeep.renewal.is_wanted = true;
-	for (unsigned i = 0; i < ROUNDS && f->o->p->upkeep.renewal.is_wanted; i++)
-		direct_keep(f->o->d, f->o->p);
-	assert_false(f->o->p->upkeep.renewal.is_wanted);
-}
-
 /* The map outlives a renewal. */
 TEST(test_what_changed_is_known_after_a_renewal, struct fixture *f)
 {
 	direct_crash(f->o->d, 1);
 	assert_int_equal(put_big(f, 0, 1, 5), 0);
-	renew(f);
+	renew_claims(f);
 	assert_int_equal(put_big(f, GRANULE, 1, 6), 0);
-	renew(f);
+	renew_claims(f);
 	direct_start(f->o->d, 1);
 	assert_being_sent(
 		f, 1, "being sent what changed: the owner's claim was renewed while it was away",
@@ -240,7 +231,7 @@ TEST(test_a_renewal_ends_what_is_left_of_a_copy, struct fixture *f)
 	direct_start(f->o->d, 1);
 	send_bytes(f, 1, 1);
 	direct_crash(f->o->d, 1);
-	renew(f);
+	renew_claims(f);
 	direct_start(f->o->d, 1);
 	assert_being_sent(f, 1, "being sent what differs by digests: a copy to it did not end",
 	                  4 * GRANULE);

@@ -24,7 +24,6 @@
 #include "tell_command.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +75,6 @@ struct runner {
 	uint64_t own_epoch;             /* epoch of COMMAND's last owner */
 	uint64_t open_epoch; /* epoch of the last owner of any host that had the store open */
 	uint8_t mark[PS_OWNER_MARK];
-	char name[PS_NAME_MAX + 1]; /* name of the standby */
 	sigset_t signals;
 	int signal_fd;
 	char last[STATUS_TEXT]; /* the text that was reported last */
@@ -152,15 +150,39 @@ static int handle_command_failure(struct runner *r, int status)
 	return NO_EXIT;
 }
 
+/* Returns true if the last look shows that another owner has had the store since COMMAND had it.
+ * That owner may have ended. */
+static bool had_another_owner(const struct runner *r)
+{
+	return (r->now.ownership == PS_OWNER_LIVES && !r->now.is_ours) ||
+	       (r->owned && r->open_epoch > r->own_epoch);
+}
+
+/* Reports the end of a COMMAND that lost the store before this runner saw that. */
+static void report_unseen_loss(const struct runner *r, int status)
+{
+	ps_complain(PS_EXIT_OK,
+	            "store '%s': COMMAND ended with status %d after another owner had the store%s: "
+	            "%s",
+	            r->run->store, status, status ? "" : ", and is not started again", r->now.text);
+}
+
 /* Handles the end of COMMAND. Returns NO_EXIT or an exit status. */
 static int handle_command_end(struct runner *r, int status)
 {
-	const bool fenced = r->state == ENDING;
+	const bool is_ended_by_run = r->state == ENDING;
+	bool is_lost_unseen;
 
-	if (r->told_to_end || (status == 0 && !fenced))
+	if (r->told_to_end || (status == 0 && !is_ended_by_run && !r->owned))
 		return status;
 	ps_follow_look_at_store(&r->follow, &r->now);
-	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.is_ours)) {
+	is_lost_unseen = !is_ended_by_run && had_another_owner(r);
+	if (is_lost_unseen)
+		report_unseen_loss(r, status);
+	/* COMMAND says that it is done. It may have closed the store, and another owner came. */
+	if (status == 0 && !is_ended_by_run)
+		return status;
+	if (is_ended_by_run || is_lost_unseen) {
 		r->command_failure_count = 0;
 		enter_state(r, STANDBY, 0);
 		report_state_with_look(r, "standby");
@@ -429,23 +451,6 @@ static int look_and_act(struct runner *r)
 
 /* --- all of it --- */
 
-/* Passes the command line's options to COMMAND in the environment. */
-static void export_options_to_command(const struct runner *r)
-{
-	const struct perseas_options *options = r->run->options;
-
-	setenv("PERSEAS_STORE", r->run->store, 1);
-	setenv(PS_MIRRORS_VARIABLE, r->run->mirrors, 1);
-	if (options->tls_cert)
-		setenv("PERSEAS_TLS_CERT", options->tls_cert, 1);
-	if (options->tls_key)
-		setenv("PERSEAS_TLS_KEY", options->tls_key, 1);
-	if (options->tls_ca)
-		setenv("PERSEAS_TLS_CA", options->tls_ca, 1);
-	if (options->tls_crl)
-		setenv("PERSEAS_TLS_CRL", options->tls_crl, 1);
-}
-
 /* Reports the copy's progress to people. Returns the time of the next report. */
 static uint64_t report_warm_copy(struct runner *r)
 {
@@ -542,21 +547,6 @@ static void note_images(void *arg, const struct ps_images *images,
 		ps_images_complain_absent(images, r->run->store);
 }
 
-/* Sets the standby's name: the given one or the host's, with a dash for each character that a
- * standby's name may not have. */
-static void name_standby(char name[PS_NAME_MAX + 1], const char *given)
-{
-	snprintf(name, PS_NAME_MAX + 1, "%s", given ? given : "");
-	if (!given && gethostname(name, PS_NAME_MAX + 1) < 0)
-		*name = '\0';
-	name[PS_NAME_MAX] = '\0';
-	for (char *at = name; *at; at++)
-		if (!isalnum((unsigned char)*at) && !strchr("._-", *at))
-			*at = '-';
-	if (!ps_name_valid(name))
-		name[0] = '-';
-}
-
 /* Begins to follow the store. Returns 0, or an exit status. */
 static int follow_store(struct runner *r)
 {
@@ -566,8 +556,7 @@ static int follow_store(struct runner *r)
 	r->env = ps_env_posix(run->options, &error);
 	if (r->env && !ps_follow_open(&r->follow, run->store, run->mirrors, r->mark, r->env, r->env,
 	                              run->options->connect_timeout_ms, &error)) {
-		name_standby(r->name, run->name);
-		r->follow.name = r->name;
+		r->follow.name = run->name;
 		r->follow.order = run->order;
 		r->follow.on_result = note_images;
 		r->follow.on_result_arg = r;
@@ -590,7 +579,7 @@ int ps_runner_run(const struct ps_run *run)
 	status = follow_store(&r);
 	if (status)
 		return status;
-	export_options_to_command(&r);
+	ps_export_options_to_command(run);
 	status = run_states(&r);
 	ps_warm_thread_end(r.warmth);
 	ps_follow_close(&r.follow);

@@ -21,7 +21,7 @@ enum ps_run_exit {
 struct ps_run {
 	const char *store;
 	const char *mirrors;
-	const char *name;     /* name of the standby; NULL: the host's name */
+	const char *name;     /* name of the standby */
 	char *const *command; /* ends with NULL */
 	const struct perseas_options
 		*options;     /* with warm: COMMAND inherits a copy of the memory */

@@ -68,3 +68,19 @@ void ps_set_inherited_variable(const struct ps_follow *follow, int warm_fd)
 	ps_inherited_write(&told, text);
 	setenv(PS_INHERITED_VARIABLE, text, 1);
 }
+
+void ps_export_options_to_command(const struct ps_run *run)
+{
+	const struct perseas_options *options = run->options;
+
+	setenv("PERSEAS_STORE", run->store, 1);
+	setenv(PS_MIRRORS_VARIABLE, run->mirrors, 1);
+	if (options->tls_cert)
+		setenv("PERSEAS_TLS_CERT", options->tls_cert, 1);
+	if (options->tls_key)
+		setenv("PERSEAS_TLS_KEY", options->tls_key, 1);
+	if (options->tls_ca)
+		setenv("PERSEAS_TLS_CA", options->tls_ca, 1);
+	if (options->tls_crl)
+		setenv("PERSEAS_TLS_CRL", options->tls_crl, 1);
+}
