@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from drill import OK, SECONDS, run_command, status_of
+from binding import Store
+from drill import OK, SECONDS, fill, mirror_list, run_command, status_of
 from teller import tellers, until  # noqa: F401
 
 TOO_FEW = "the images that are seen are too few to make others anew (I9)"
@@ -59,6 +60,22 @@ def test_status_prints_the_command_that_saves_what_is_left(store, tellers):  # n
     done = run_command("recover", "books", *options.split(), mirrors=mirrors)
     assert done.status == OK, done
     assert tellers.verify("books.saved", daemons, page) >= page.acked
+
+
+def test_the_command_that_status_prints_works_while_a_mirror_is_away(mirrors):
+    """It makes the store on those mirrors only that answer."""
+    daemons = mirrors(5)
+    fill("books", daemons, {"accounts": b"contents" * 16}, acks=3)
+    daemons[3].kill9()
+    lose(daemons[:3])
+    said = run_command("status", "books", mirrors=daemons).out
+    assert "3 of 5 mirrors lost their memory, and " + TOO_FEW in said
+    line, = re.findall("^ +perseas (recover .*)$", said, re.M)
+    done = run_command(*line.split())
+    assert done.status == OK, done
+    with Store("books.saved", mirror_list(daemons[:3] + daemons[4:])) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 128) == b"contents" * 16
 
 
 def test_an_owner_that_has_the_only_copy_is_told(mirrors, tellers):  # noqa: F811

@@ -120,9 +120,18 @@ TEST(it_is_over_when_the_store_is_open, struct desk *desk)
 	assert_false(is_over(desk));
 }
 
+/* Two mirrors had lost the owner's connection before it closed the store, and were told nothing. */
+TEST(one_mirror_knows_that_the_store_was_closed, struct desk *desk)
+{
+	desk->noted[1].released = desk->noted[2].released = false;
+	assert_true(is_over(desk));
+	assert_true(desk->outcome.released);
+}
+
 TEST(what_was_not_planned_is_told, struct desk *desk)
 {
-	desk->noted[1].released = false;
+	for (unsigned i = 0; i < MIRRORS; i++)
+		desk->noted[i].released = false;
 	assert_true(is_over(desk));
 	assert_true(desk->outcome.standby_owns);
 	assert_false(desk->outcome.released);

@@ -74,6 +74,20 @@ static void print_list(const Perseas__Roster *roster)
 		printf("%s%s", k ? "," : "", roster->members[k]->address);
 }
 
+/* Prints the members that answered, at the addresses where they did. A store can be made on these
+ * only. */
+static void print_list_of_answering(const struct ps_images *images, const Perseas__Roster *roster)
+{
+	const char *separator = "";
+
+	for (size_t k = 0; k < roster->n_members; k++) {
+		if (!has_member_answered(images, roster->members[k]))
+			continue;
+		printf("%s%s", separator, ps_images_address_of(images, roster->members[k]));
+		separator = ",";
+	}
+}
+
 /* Prints the recover command that saves the newest state that was seen. */
 static void print_recover_command(const struct ps_images *images, const char *store)
 {
@@ -86,7 +100,7 @@ static void print_recover_command(const struct ps_images *images, const char *st
 		printf(" --accept-state %" PRIu64 ":%" PRIu64, newest->slot->epoch,
 		       newest->slot->seq);
 	printf(" --onto ");
-	print_list(roster);
+	print_list_of_answering(images, roster);
 	printf(" --as %s.saved\n", store);
 }
 

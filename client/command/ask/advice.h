@@ -1,5 +1,5 @@
 /*
- * advice.h - tells the operator what to do about mirrors that lost their memory, where the owner
+ * advice.h - tells the operator what to do about mirrors that lost their memory, where an owner
  * cannot make their images anew. cmd_status.c calls it. It must never ask a mirror: it reads images
  * that were fetched before.
  */
@@ -8,7 +8,7 @@
 
 #include "ask.h"
 
-/* Prints nothing if the owner can make lost images anew, or if the store has no owner. */
+/* Prints nothing if an owner can make the lost images anew. */
 void ps_advice_print(const struct ps_images *images, const char *store);
 
 #endif

@@ -34,7 +34,7 @@ static void add_record(struct ps_handover_outcome *outcome, struct last_seqs *la
 	if (!handover->closing_ns)
 		return;
 	outcome->ended_count++;
-	outcome->released &= (bool)handover->released;
+	outcome->released |= (bool)handover->released;
 	if (handover->closing_ns > outcome->closing_ns)
 		outcome->closing_ns = handover->closing_ns;
 	if (handover->last)
@@ -69,7 +69,7 @@ void ps_handover_outcome_collect(struct ps_handover_outcome *outcome,
 	const int owner = ps_images_find_owner(images);
 	struct last_seqs last_seqs = { .count = 0 };
 
-	*outcome = (struct ps_handover_outcome){ .released = true, .epoch = handover->epoch };
+	*outcome = (struct ps_handover_outcome){ .epoch = handover->epoch };
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *status = images->told[i];
 

@@ -20,7 +20,8 @@ struct ps_handover_outcome {
 	unsigned known_count;  /* mirrors that have a record of the handover */
 	unsigned ended_count;  /* mirrors that saw the old owner's session end */
 	unsigned opened_count; /* mirrors that saw the next owner have the store open */
-	/* Every mirror that saw the session end was told that the owner releases the store. */
+	/* The owner closed the store: it told a mirror so. Others may have lost their connection to
+	 * the owner before. */
 	bool released;
 	/* Longest time from the request to the end of the session, and from there to the next
 	 * owner's open. */
