@@ -178,6 +178,15 @@ void ps_mirror_note_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 	m->is_copy_lost = false;
 }
 
+void ps_mirror_note_lost_copy(struct perseas *p, struct ps_mirror *m, int code)
+{
+	if (code != PERSEAS_ENOSTORE && code != PERSEAS_EDAMAGED)
+		return;
+	pthread_mutex_lock(&p->lock);
+	m->is_copy_lost = true;
+	pthread_mutex_unlock(&p->lock);
+}
+
 const char *ps_link_trouble_text(int rc)
 {
 	if (rc == PS_LINK_LOST)

@@ -67,6 +67,9 @@ void ps_mirror_break_silent_link(struct perseas *p, struct ps_mirror *m);
 /* Records that the mirror has every transaction up to `seq`, and that its valid commit slot is
  * `slot`: the next transaction writes the other one. Nothing may be in flight to the mirror. */
 void ps_mirror_note_position(struct ps_mirror *m, unsigned slot, uint64_t seq);
+/* Notes that the mirror's copy is lost, if it refused a request with one of the codes that say so.
+ * Caller does not hold the lock. */
+void ps_mirror_note_lost_copy(struct perseas *p, struct ps_mirror *m, int code);
 
 /* Handles the end of an active mirror's link, with the PS_LINK code that the link gave. Returns
  * that code. */

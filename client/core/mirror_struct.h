@@ -201,8 +201,8 @@ struct ps_mirror {
 	uint64_t posted_seq; /* seq of the last transaction posted to the mirror */
 	/* Seq of the last transaction that the mirror completed; kept while DOWN. */
 	uint64_t acked_seq;
-	/* The mirror was LOST, and has not been brought up to date since: it holds nothing of what
-	 * it completed. */
+	/* The mirror was LOST, or said that it has no sound image, and has not been brought up to
+	 * date since: it holds nothing of what it completed. */
 	bool is_copy_lost;
 	unsigned chains_in_flight; /* chains posted and not yet completed */
 	/* The link has completed a transaction or a part of a copy. */

@@ -226,19 +226,18 @@ static void begin_catch_up_or_copy(struct perseas *p, struct ps_mirror *m)
 		catch_up_or_disconnect(p, m);
 }
 
-/* Brings the mirror's promise closer to this owner's epoch for the next try. The mirror may have
- * been away while many owners came and went. */
+/* Brings the mirror's promise closer to this owner's epoch: many owners may have come and gone. */
 static void approach_own_epoch(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	ps_epoch_claim_in_steps(p, m, true);
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
-/* Handles a refused Status or claim: makes the image anew if the mirror has no image, and otherwise
- * disconnects the mirror. */
+/* Handles a refused Status or claim. Makes the image anew if the mirror has none. */
 static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	m->has_lost_memory = false;
+	ps_mirror_note_lost_copy(p, m, error->code);
 	if (error->code == PERSEAS_ENOSTORE) {
 		ps_session_move(p, m, PS_SESSION_PREPARING);
 		begin_whole_copy(p, m, PERSEAS_MIRROR_LOST, error->text);
@@ -387,6 +386,7 @@ static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 	const Perseas__Header *header;
 	struct ps_mirror *other;
 	Perseas__Reply *reply;
+	bool is_known; /* whether the mirror has an image */
 	int code;
 
 	if (!is_answer_here_or_overdue(p, m))
@@ -395,16 +395,17 @@ static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 	header = code ? NULL : reply->store->status->header;
 	if (code == PERSEAS_EDENIED)
 		note_access_denial(p, m, true);
-	if (code && code != PERSEAS_ENOSTORE)
-		handle_refusal(p, m, &error);
-	else if (ps_member_check_address(p, m, header, &other, &elsewhere))
+	is_known = !code || code == PERSEAS_ENOSTORE;
+	if (is_known && ps_member_check_address(p, m, header, &other, &elsewhere)) {
 		leave_other_member(p, m, other, header, &elsewhere);
-	else if ((code || must_be_copied_to(m)) && lacks_copy_turn(p, m))
+	} else if (is_known && (code || must_be_copied_to(m)) && lacks_copy_turn(p, m)) {
+		ps_mirror_note_lost_copy(p, m, code);
 		ask_for_copy_turn(p, m);
-	else if (code)
+	} else if (code) {
 		handle_refusal(p, m, &error);
-	else
+	} else {
 		send_claim(p, m);
+	}
 	if (!code)
 		perseas__reply__free_unpacked(reply, NULL);
 	return m->session.state != PS_SESSION_NONE;

@@ -95,6 +95,24 @@ TEST(test_a_lost_copy_does_not_end_the_doubt, struct owner *o)
 	assert_mirrored(o, 2);
 }
 
+/* The same while the lost mirror is prepared for a new copy, which needs no other state of it. */
+TEST(test_a_lost_copy_does_not_count_while_another_one_is_prepared, struct owner *o)
+{
+	hold(o, 1, DIRECT_HOLD_WRITES);
+	hold(o, 2, DIRECT_HOLD_WRITES);
+	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
+	direct_hang(o->d, 2);
+	owner_lose(o, 0);
+	OWNER_KEEP_UNTIL(o, o->p->upkeep.resync.target);
+	assert_int_equal(o->p->mirrors[0].state, PERSEAS_MIRROR_DOWN);
+	let_go(o, 1);
+	assert_int_equal(perseas_flush(o->p), PERSEAS_EINDOUBT);
+	direct_unhang(o->d, 2);
+	let_go(o, 2);
+	OWNER_KEEP_UNTIL(o, !o->p->commit.in_doubt_seq);
+	assert_int_equal(perseas_flush(o->p), 0);
+}
+
 /* The same if the lost mirror is out of reach when the other one gets the commit. */
 TEST(test_a_lost_copy_stays_lost_while_its_mirror_is_away, struct owner *o)
 {
