@@ -227,8 +227,7 @@ static void still_loading(evutil_socket_t fd, short what, void *arg)
 	on_progress(arg);
 }
 
-/* Loads in a job, while the loop answers HTTP requests. Returns how many images were loaded from
- * spills, or -1. */
+/* Loads in a job, while the loop answers HTTP requests. Returns 0 or -1. */
 static int load_images(struct signals *signals, struct progress *progress,
                        const struct config *config)
 {
@@ -248,7 +247,7 @@ static int load_images(struct signals *signals, struct progress *progress,
 		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%d images were loaded from %s",
 		          loading.loaded, config->spill_dir);
 	return loading.loaded < 0 ? fail_start("it is started again when all images can be known")
-	                          : loading.loaded;
+	                          : 0;
 }
 
 /* Writes spills after all connections have ended. */
@@ -282,16 +281,14 @@ static int set_up(struct daemon *daemon, const struct config *config)
 	return open_http(daemon, &config->http);
 }
 
-/* Serves, and writes the images at the end. Spills that were loaded are used up, so if the host is
- * shut down next, only new ones keep their images: they are written even if nothing was served. */
+/* Serves, and writes the images at the end, also if nothing could be served: spills that were
+ * loaded, or whose images were still in memory, are used up, and the host may be shut down next. */
 static int serve_and_spill(struct memory *memory, struct daemon *daemon,
-                           const struct config *config, int loaded)
+                           const struct config *config)
 {
 	int ret = daemon->is_stopping ? 0 : serve_until_signal(memory, daemon, config);
 
 	hold_signals();
-	if (ret < 0 && loaded == 0)
-		return ret;
 	daemon_end_sessions(daemon);
 	return write_spills(daemon->stores, config) < 0 ? -1 : ret;
 }
@@ -301,15 +298,15 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 {
 	struct daemon *daemon = daemon_new(stores, config->spin_us);
 	struct signals signals = { 0 };
-	int ret = -1, loaded;
+	int ret = -1;
 
 	if (!daemon)
 		return fail_start("out of memory");
 	progress->daemon = daemon;
 	reload_init(&signals.reload, daemon, config, rules);
 	if (set_up(daemon, config) == 0 && catch_signals(&signals, daemon) == 0 &&
-	    (loaded = load_images(&signals, progress, config)) >= 0)
-		ret = serve_and_spill(memory, daemon, config, loaded);
+	    load_images(&signals, progress, config) == 0)
+		ret = serve_and_spill(memory, daemon, config);
 	free_signals(&signals);
 	/* The exit of the process closes it: the client knows that the memory directory is free. */
 	daemon->spill_requester_fd = -1;

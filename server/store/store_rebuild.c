@@ -341,7 +341,8 @@ static bool set_image_id(Perseas__Header *header, ProtobufCBinaryData id)
 		return false;
 	memcpy(data, id.data, id.len);
 	free(header->image_id.data);
-	header->image_id = (ProtobufCBinaryData){ id.len, data };
+	header->image_id.len = id.len;
+	header->image_id.data = data;
 	free(header->parent_id.data);
 	header->parent_id = (ProtobufCBinaryData){ 0, NULL };
 	return true;

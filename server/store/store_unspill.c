@@ -379,7 +379,11 @@ static void keep_name(struct store *store, Perseas__Status status, const struct 
 {
 	store->untouchable = status;
 	store->is_only_spilled = true;
-	snprintf(store->damage, sizeof(store->damage), "%.200s", why->text);
+	snprintf(store->damage, sizeof(store->damage), "%s%.175s",
+	         status == STATUS(NO_MEMORY)
+	                 ? "its spill waits for a start of perseasd with enough memory: "
+	                 : "",
+	         why->text);
 }
 
 /* Keeps the spill for another start, or sets it aside if it must never be loaded. */

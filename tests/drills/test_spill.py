@@ -119,9 +119,14 @@ def test_a_store_whose_spill_finds_no_memory_is_not_created_again(mirrors, perse
         assert store.read("all", 0, len(data)) == data
 
 
-def test_a_daemon_that_cannot_listen_writes_what_it_loaded(mirrors):
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_daemon_that_cannot_listen_writes_its_images(mirrors, kept):
+    """The images are in its memory still, or it has loaded their spills. Both use the spills up."""
     daemon, = with_spill(mirrors(1, "tcp"))
     stores = shut_down_with_large_stores(daemon)
+    if kept:
+        daemon.restart()
+        daemon.kill9()
     with socket.create_server(("127.0.0.1", 0)) as occupied:
         daemon.mirror.options += ["--listen", "127.0.0.1:%d" % occupied.getsockname()[1]]
         daemon.mirror.spawn()
