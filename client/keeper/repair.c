@@ -123,10 +123,10 @@ static void take_digests(struct perseas *p, struct ps_mirror *m,
 	if (!*reply || (*reply)->status != PERSEAS__STATUS__STATUS_OK)
 		return;
 	theirs = (*reply)->digest;
-	if (theirs->digests.len != count * PS_DIGEST)
+	if (theirs->digests.len != (size_t)count * PS_DIGEST)
 		return;
 	r->answering_mirrors |= ps_mirror_bit(p, m);
-	for (unsigned i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (!memcmp(r->digests + i * PS_DIGEST, theirs->digests.data + i * PS_DIGEST,
 		            PS_DIGEST))
 			r->agreeing_mirrors[i] |= ps_mirror_bit(p, m);
@@ -154,7 +154,7 @@ static uint32_t comparable_mirrors(struct perseas *p, uint64_t *seq)
 
 /* Asks the mirrors of `set` for digests of the piece, with a key that is drawn now. */
 static void ask_for_piece_digests(struct perseas *p, const struct ps_segment *segment, uint32_t set,
-                                  uint8_t *key)
+                                  const uint8_t *key)
 {
 	struct ps_repair *r = &p->upkeep.repair;
 	const struct ps_pending_answer pending = { take_digests, r, ++p->upkeep.last_question_id };
@@ -165,7 +165,7 @@ static void ask_for_piece_digests(struct perseas *p, const struct ps_segment *se
 	ask.region = PS_REGION_SEGMENT + segment->id;
 	ask.offset = r->piece_offset;
 	ask.length = r->piece_bytes;
-	ask.key = (ProtobufCBinaryData){ PS_DIGEST_KEY, key };
+	ask.key = (ProtobufCBinaryData){ PS_DIGEST_KEY, (uint8_t *)(uintptr_t)key };
 	r->question_id = pending.ticket;
 	r->unanswered_mirrors = r->answering_mirrors = 0;
 	memset(r->agreeing_mirrors, 0, sizeof(r->agreeing_mirrors));

@@ -67,7 +67,7 @@ const char *ps_digest_fault(const Perseas__DigestRequest *digest)
 	if (digest->key.len != PS_DIGEST_KEY)
 		return "the key of digests must be 16 bytes";
 	if (digest->offset % PS_GRANULE || digest->length < 1 ||
-	    digest->length > PS_DIGESTS_MAX * PS_GRANULE)
+	    digest->length > (uint64_t)PS_DIGESTS_MAX * PS_GRANULE)
 		return "digests with a key must be of 1 byte to 4 MiB, from the beginning of a "
 		       "granule on";
 	return NULL;
@@ -75,7 +75,8 @@ const char *ps_digest_fault(const Perseas__DigestRequest *digest)
 
 const char *ps_digest_reply_fault(const Perseas__DigestReply *reply)
 {
-	if (reply->digests.len % PS_DIGEST || reply->digests.len > PS_DIGESTS_MAX * PS_DIGEST)
+	if (reply->digests.len % PS_DIGEST ||
+	    reply->digests.len > (size_t)PS_DIGESTS_MAX * PS_DIGEST)
 		return "digests must be 16 bytes for each granule of 4 MiB at most";
 	return ps_slot_fault(reply->slot);
 }

@@ -357,7 +357,8 @@ bool data_link_serve(struct data_link *link)
 static bool make_events(struct data_link *link)
 {
 	const struct timeval limit = { .tv_sec = (time_t)(link->daemon->handshake_ns / 1000000000),
-		                       .tv_usec = link->daemon->handshake_ns / 1000 % 1000000 };
+		                       .tv_usec = (long)(link->daemon->handshake_ns / 1000 %
+		                                         1000000) };
 	struct event_base *base = link->daemon->base;
 
 	link->readable = event_new(base, link->stream.fd, EV_READ | EV_PERSIST, on_readable, link);
