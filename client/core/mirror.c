@@ -69,6 +69,13 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 	return m;
 }
 
+/* Has the mirror's copy count no more. What W held with it until now is durable. */
+static void lose_copy(struct perseas *p, struct ps_mirror *m)
+{
+	ps_update_durable_seq(p);
+	m->is_copy_lost = true;
+}
+
 void ps_mirror_move_to_state(struct perseas *p, struct ps_mirror *m,
                              enum perseas_mirror_state state, const char *why)
 {
@@ -91,7 +98,7 @@ void ps_mirror_move_to_state(struct perseas *p, struct ps_mirror *m,
 	if (m->is_active)
 		ps_mirror_note_own_slot(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LOST)
-		m->is_copy_lost = true;
+		lose_copy(p, m);
 	if (state == PERSEAS_MIRROR_LIVE) {
 		memset(&m->broken_copies, 0, sizeof(m->broken_copies));
 		m->own_image.live_epoch = p->epoch;
@@ -183,7 +190,7 @@ void ps_mirror_note_lost_copy(struct perseas *p, struct ps_mirror *m, int code)
 	if (code != PERSEAS_ENOSTORE && code != PERSEAS_EDAMAGED)
 		return;
 	pthread_mutex_lock(&p->lock);
-	m->is_copy_lost = true;
+	lose_copy(p, m);
 	pthread_mutex_unlock(&p->lock);
 }
 
