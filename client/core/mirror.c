@@ -69,7 +69,7 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 	return m;
 }
 
-/* Has the mirror's copy count no more. What W held with it until now is durable. */
+/* Makes the mirror's copy count no more, after noting which transactions W held with it. */
 static void lose_copy(struct perseas *p, struct ps_mirror *m)
 {
 	ps_update_durable_seq(p);

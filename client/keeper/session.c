@@ -386,7 +386,7 @@ static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 	const Perseas__Header *header;
 	struct ps_mirror *other;
 	Perseas__Reply *reply;
-	bool is_known; /* whether the mirror has an image */
+	bool is_known; /* the answer tells whether the mirror has an image */
 	int code;
 
 	if (!is_answer_here_or_overdue(p, m))

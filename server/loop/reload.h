@@ -31,8 +31,8 @@ struct ps_tls_files reload_name_tls_files(const struct config *config);
 /* Reads the TLS files at the start. Returns 0 or -1. */
 int reload_read_tls(struct daemon *daemon, const struct config *config);
 
-/* What SIGHUP reloads. It must live until the daemon's sessions have ended: a reload may be in
- * progress. */
+/* The job of a reload. The struct must live until the daemon's sessions have ended, because the job
+ * may run until then. */
 struct reload {
 	struct job job; /* must be first */
 	struct daemon *daemon;

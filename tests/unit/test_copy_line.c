@@ -203,7 +203,7 @@ TEST(a_turn_ends_with_the_copy, struct fixture *f)
 	give_turn_back();
 }
 
-/* A mirror that is to be repaired has not gone away while it waits. */
+/* The repair does not take a mirror that waits for its turn for one that went away. */
 TEST(a_repair_waits_for_its_turn, struct fixture *f)
 {
 	static const uint8_t order_id[PS_ID_SIZE] = "an order's id";

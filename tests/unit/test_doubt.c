@@ -76,15 +76,20 @@ TEST(test_a_mirror_that_completes_nothing_is_sent_so_many, struct owner *o)
 	let_go(o, 2);
 }
 
-/* A mirror loses its memory while a commit is in doubt, of which it had the only copy: the next
- * mirror that gets the commit is one, not the second of two. */
-TEST(test_a_lost_copy_does_not_end_the_doubt, struct owner *o)
+/* Mirror 0 gets the only copy of a commit, and loses its memory. Mirror 1 can have it next. */
+static void lose_only_copy(struct owner *o)
 {
 	direct_crash(o->d, 2);
 	hold(o, 1, DIRECT_HOLD_WRITES);
 	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
 	owner_lose(o, 0);
 	owner_keep(o, 0, PERSEAS_MIRROR_LOST);
+}
+
+/* The next mirror that gets the commit has the only copy of it, and W = 2 must have one. */
+TEST(test_a_lost_copy_does_not_end_the_doubt, struct owner *o)
+{
+	lose_only_copy(o);
 	let_go(o, 1);
 	assert_int_equal(perseas_flush(o->p), PERSEAS_EINDOUBT);
 	assert_says(o, "is held by 1 of 3 mirrors, and 2 must hold it");
@@ -95,7 +100,8 @@ TEST(test_a_lost_copy_does_not_end_the_doubt, struct owner *o)
 	assert_mirrored(o, 2);
 }
 
-/* The same while the lost mirror is prepared for a new copy, which needs no other state of it. */
+/* The owner does not call a mirror lost while it prepares a new copy to it. What the mirror had
+ * must not count even so. */
 TEST(test_a_lost_copy_does_not_count_while_another_one_is_prepared, struct owner *o)
 {
 	hold(o, 1, DIRECT_HOLD_WRITES);
@@ -113,14 +119,10 @@ TEST(test_a_lost_copy_does_not_count_while_another_one_is_prepared, struct owner
 	assert_int_equal(perseas_flush(o->p), 0);
 }
 
-/* The same if the lost mirror is out of reach when the other one gets the commit. */
+/* A lost mirror that then goes out of reach does not get its copy back by that. */
 TEST(test_a_lost_copy_stays_lost_while_its_mirror_is_away, struct owner *o)
 {
-	direct_crash(o->d, 2);
-	hold(o, 1, DIRECT_HOLD_WRITES);
-	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
-	owner_lose(o, 0);
-	owner_keep(o, 0, PERSEAS_MIRROR_LOST);
+	lose_only_copy(o);
 	direct_crash(o->d, 0);
 	owner_keep(o, 0, PERSEAS_MIRROR_DOWN);
 	let_go(o, 1);

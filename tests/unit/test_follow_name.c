@@ -202,7 +202,8 @@ TEST(a_store_is_not_gone_while_its_list_is_not_found, struct owner *o)
 	assert_true(now.is_uncreated);
 }
 
-/* One mirror has an image of a creation that was not finished, which tells of no other mirrors. */
+/* A mirror has an unfinished creation of the store. Such an image does not tell where the store is,
+ * so the lookup goes on. */
 TEST(a_creation_that_was_not_finished_ends_no_lookup, struct owner *o)
 {
 	Perseas__Header *header;

@@ -74,7 +74,7 @@ static void move_to_third(struct rig *rig)
 	assert_int_equal(rig_put(rig, 0, 8, WORTH), 0);
 }
 
-/* Of all members of the rosters none has the store, and the third mirror is silent. */
+/* Mirror OTHER loses the store, and the third mirror, which has its newest state, falls silent. */
 static void end_members(struct rig *rig)
 {
 	owner_lose(&rig->mirrors[OTHER]);
